@@ -1,0 +1,3 @@
+from lors.cli import main
+
+main()

@@ -1,0 +1,204 @@
+"""The ``lors`` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from lors.errors import InputError, LorsError
+
+__all__ = ["app", "main"]
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="CONFIG", help="Name of a preset (see 'lors presets') or YAML file."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Settings that replace those of CONFIG, e.g. distill.iterations=500.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def distill(
+    config: Source,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG.")
+    ] = None,
+    references: Annotated[
+        bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
+    ] = True,
+) -> None:
+    """Distil a dataset: runs whatever is missing, from data to evaluation, and ends with a table.
+
+    Interrupted? The same command continues where it stopped.
+    """
+    from lors.config import load_config
+    from lors.pipeline import run
+
+    out = out or Path("runs") / Path(config).stem
+    with Display() as display:
+        results = run(load_config(config, overrides or ()), out, display, references)
+    console.print(results_table(results["rows"]))
+    console.print(f"The distilled set is [bold]{out / 'distilled.safetensors'}[/]")
+
+
+@app.command()
+def experts(config: Source, overrides: Overrides = None) -> None:
+    """Train the experts of a configuration that are not there yet."""
+    from lors.config import load_config
+    from lors.workbench import Workbench
+
+    with Display() as display:
+        store = Workbench(load_config(config, overrides or ()), display).experts()
+    console.print(f"The experts are in [bold]{store.folder}[/]")
+
+
+@app.command()
+def evaluate(
+    distilled: Annotated[
+        Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors).")
+    ],
+    overrides: Overrides = None,
+) -> None:
+    """Train fresh networks on a distilled set and measure their recall on the test split.
+
+    Data, encoders and protocol are those saved in the set unless overridden, e.g.
+    data.root=/elsewhere evaluate.seeds=10.
+    """
+    from lors.pipeline import evaluate_set
+
+    with Display() as display:
+        row = evaluate_set(distilled, overrides or (), display)
+    console.print(results_table({distilled.name: row}))
+
+
+@app.command()
+def info(
+    path: Annotated[Path, typer.Argument(help="Any file or run directory that lors wrote.")],
+) -> None:
+    """Describe an artefact: a distilled set, an expert, a checkpoint, a run directory."""
+    from lors.info import describe
+
+    table = Table("", str(path), show_header=True)
+    for name, value in describe(path).items():
+        table.add_row(name, str(value))
+    console.print(table)
+
+
+@app.command()
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset as YAML.")] = None,
+) -> None:
+    """List the configurations that come with lors, or print one."""
+    import yaml
+
+    from lors.config import load_config
+    from lors.config import presets as known
+
+    if name is not None:
+        load_config(name)
+        typer.echo(known()[name], nl=False)
+        return
+    table = Table("preset", "what it does")
+    for preset, text in known().items():
+        table.add_row(preset, yaml.safe_load(text)["description"])
+    console.print(table)
+
+
+def results_table(rows: dict[str, Any]) -> Table:
+    """Recalls on the test split: mean ± deviation over networks."""
+    table = Table(title="Recall on the test split (%), at the epoch chosen on val")
+    for column in ("", "pairs", "storage", "IR@1", "IR@5", "IR@10", "TR@1", "TR@5", "TR@10"):
+        table.add_column(column, justify="left" if not column else "right")
+    for column in ("mean", "mean, last epoch"):
+        table.add_column(column, justify="right", style="bold" if column == "mean" else "")
+    legacy = any("legacy" in row["recall"] for row in rows.values())
+    if legacy:
+        table.add_column("mean, best on test (legacy)", justify="right", style="dim")
+    for name, row in rows.items():
+        chosen = row["recall"]["chosen"]
+        cells = [_cell(chosen[key]) for key in ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")]
+        cells += [
+            _cell(row["recall"][key]["mean"]) for key in ("last", "legacy") if key in row["recall"]
+        ]
+        label = f"{name} ({row['note']})" if row["note"] else name
+        table.add_row(label, str(row["pairs"]), f"{row['storage']:.2f}", *cells)
+    return table
+
+
+def _cell(value: dict[str, float]) -> str:
+    return f"{value['mean']:.1f} ± {value['std']:.1f}"
+
+
+class Display:
+    """Live progress on a terminal, one line per kind of work; implements ``lors.Progress``."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description:28}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[facts]}"),
+            console=console,
+        )
+        self._task = TaskID(0)
+        self._facts: dict[str, Any] = {}
+
+    def __enter__(self) -> Display:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+        if not total:
+            return
+        task = self._task = self._bars.add_task(what, total=total, facts="")
+        for item in items:
+            yield item
+            self._bars.advance(task)
+
+    def note(self, **facts: Any) -> None:
+        self._facts |= facts
+        shown = " ".join(
+            f"{name.replace('_', ' ')} {value:.3g}" for name, value in self._facts.items()
+        )
+        self._bars.update(self._task, facts=shown)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
+    try:
+        app()
+    except LorsError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2 if isinstance(error, InputError) else 1)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted. The same command continues where it stopped.")
+        sys.exit(130)

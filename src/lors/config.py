@@ -1,0 +1,283 @@
+"""Typed configuration: one YAML file, or the name of a preset, plus ``key=value`` overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lors.errors import InputError, suggestion
+
+__all__ = [
+    "Config",
+    "DataConfig",
+    "DistillConfig",
+    "EncoderConfig",
+    "EvaluateConfig",
+    "ExpertsConfig",
+    "MatchingConfig",
+    "SimilarityConfig",
+    "SplitName",
+    "difference",
+    "load_config",
+    "presets",
+]
+
+Count = Annotated[int, Field(gt=0)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Part = Literal["images", "texts", "similarity", "rates"]
+SplitName = Literal["train", "val", "test"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(Section):
+    """The real pairs and where they come from."""
+
+    source: str = Field("scenes", description="scenes, karpathy or table")
+    root: Path | None = Field(None, description="folder below which images and annotations lie")
+    annotations: dict[str, str] = Field(
+        default_factory=dict,
+        description="karpathy: split -> JSON file; table: {all: file} or split -> file",
+    )
+    holdout: float = Field(
+        0.1, gt=0, lt=0.5, description="share of train that becomes a val or test split not given"
+    )
+    pairs: dict[SplitName, Count] = Field(
+        default_factory=dict, description="number of pairs per split; default: all there are"
+    )
+    augment: bool = Field(False, description="random crop, flip and RandAugment on real images")
+    captions: Literal["one", "each"] = Field(
+        "one", description="an epoch shows one drawn caption per image, or each of its captions"
+    )
+    seed: int = 0
+
+
+class EncoderConfig(Section):
+    """The dual encoder."""
+
+    image: str = Field("nf_resnet_tiny", description="any timm model")
+    image_weights: str | None = Field(None, description="hub, a local weight file, or none")
+    image_size: Count = 32
+    image_head: str = Field("none", description="none, linear or mlp")
+    text: str = Field("lsa", description="lsa: TF-IDF + SVD fitted on the training captions")
+    text_dim: Count = 64
+    text_head: str = Field("linear", description="linear or mlp")
+    embed_dim: Count | None = Field(None, description="joint space; default: the image trunk's")
+    temperature: Rate = 0.07
+    scope: Literal["heads", "image"] = Field("image", description="which parts train")
+
+
+class ExpertsConfig(Section):
+    """Training runs on the real data. They also give the full-data reference."""
+
+    count: Count = 20
+    epochs: Count = 10
+    batch_size: Count = 128
+    rate: Rate = 0.1
+    seed: int = 0
+    folder: Path | None = Field(None, description="where they are kept; default: below LORS_HOME")
+
+
+class SimilarityConfig(Section):
+    """The ground-truth similarity S."""
+
+    kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
+    rank: Count = 10
+    alpha: float = Field(1.0, allow_inf_nan=False)
+
+
+class MatchingConfig(Section):
+    """How synthetic data is compared with real data."""
+
+    kind: str = "trajectory"
+    gradient: str = Field("exact", description="exact, tesla or unrolled")
+    ratio: Literal["merged", "separate"] = Field(
+        "merged", description="one ratio over all parameters, or an image plus a text ratio"
+    )
+    steps: Count = Field(8, description="t: inner steps on synthetic batches")
+    batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
+    expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
+    max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
+
+
+class LearningRates(Section):
+    """Outer learning rates, one per part."""
+
+    images: Rate = 100.0
+    texts: Rate = 100.0
+    similarity: Rate = 10.0
+    rates: Rate = 0.01
+
+
+class DistillConfig(Section):
+    """The outer loop."""
+
+    budget: Count = Field(100, description="storage, in plain pairs")
+    init: Literal["real", "noise"] = "real"
+    iterations: Count = 3000
+    learning_rates: LearningRates = LearningRates()
+    momentum: float = Field(0.5, ge=0, lt=1)
+    inner_rate: Rate = Field(0.1, description="where the two learned inner rates start")
+    fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
+    evaluate_every: int = Field(
+        0,
+        ge=0,
+        description="recall on val every so often; the best set is kept. 0: at the end only",
+    )
+    checkpoint_every: Count = 50
+
+
+class EvaluateConfig(Section):
+    """The protocol: train fresh networks on a set, measure recall."""
+
+    seeds: Count = 5
+    epochs: Count = 100
+    batch_size: Count = 128
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    checks: Count = Field(10, description="how many epochs are measured on val")
+    legacy: bool = Field(False, description="also report the best epoch on the test split")
+
+
+class Config(Section):
+    """Everything a run needs to know."""
+
+    description: str = ""
+    seed: int = 0
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
+    dtype: Literal["float32", "float64", "bfloat16"] = "float32"
+    loss: str = Field("wbce", description="nce, ence, bce or wbce")
+    data: DataConfig = DataConfig()
+    encoder: EncoderConfig = EncoderConfig()
+    experts: ExpertsConfig = ExpertsConfig()
+    similarity: SimilarityConfig = SimilarityConfig()
+    matching: MatchingConfig = MatchingConfig()
+    distill: DistillConfig = DistillConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Config:
+        last = self.matching.max_start_epoch - 1 + self.matching.expert_epochs
+        if last > self.experts.epochs:
+            raise ValueError(
+                f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
+                f"experts.epochs is {self.experts.epochs}"
+            )
+        if self.loss == "nce" and self.similarity.kind != "identity":
+            raise ValueError(
+                "loss nce knows only the identity similarity: set loss=ence or "
+                "similarity.kind=identity"
+            )
+        if set(self.distill.fixed) == {"images", "texts", "similarity", "rates"}:
+            raise ValueError("distill.fixed names every part: nothing would be learned")
+        return self
+
+    def yaml(self) -> str:
+        """The configuration as a YAML file that ``load_config`` reads."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def presets() -> dict[str, str]:
+    """The YAML text of every preset that comes with the package, by name."""
+    folder = files("lors") / "presets"
+    found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
+    return dict(sorted(found.items()))
+
+
+def load_config(source: str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) -> Config:
+    """Read a configuration.
+
+    Args:
+        source: a preset's name, a YAML file, or a mapping.
+        overrides: ``"section.key=value"``; the value is read as YAML.
+
+    Raises:
+        InputError: unknown preset, file, key or value; the message says which and what to do.
+
+    >>> load_config("demo", ["distill.iterations=5"]).distill.iterations
+    5
+    """
+    values = dict(source) if isinstance(source, Mapping) else _read(str(source))
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals:
+            raise InputError(f"override {override!r} is not of the form section.key=value")
+        _put(values, key.split("."), _parse(text, f"override {override!r}"), key)
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise InputError(_sentence(error)) from None
+
+
+def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The settings in which two nested mappings differ, as ``"key: theirs, not ours"``."""
+    lines = []
+    for key in sorted(ours.keys() | theirs.keys()):
+        a, b = ours.get(key), theirs.get(key)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            lines += difference(a, b, f"{prefix}{key}.")
+        elif a != b:
+            lines.append(f"{prefix}{key}: {b}, not {a}")
+    return lines
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the configuration {name!r}: {error}") from None
+    else:
+        known = presets()
+        if name not in known:
+            raise InputError(
+                f"unknown preset {name!r}{suggestion(name, known)} "
+                "('lors presets' lists them; a file must end in .yaml)"
+            )
+        text = known[name]
+    values = _parse(text, f"configuration {name!r}")
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InputError(f"configuration {name!r} must be a mapping of settings")
+    return values
+
+
+def _parse(text: str, what: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{what} is not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
+    for step in path[:-1]:
+        inner = values.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"override {key!r}: {step!r} is not a section")
+        values = inner
+    values[path[-1]] = value
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem pydantic found, as a sentence for the user."""
+    problem = error.errors()[0]
+    where = ".".join(str(step) for step in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        *sections, name = problem["loc"]
+        section: Any = Config
+        for step in sections:
+            section = section.model_fields[step].annotation
+        return f"unknown setting {where!r}{suggestion(str(name), section.model_fields)}"
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    if not where:
+        return message
+    return f"setting {where!r} {message} (it is {problem['input']!r})"

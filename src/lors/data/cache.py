@@ -1,0 +1,53 @@
+"""The array cache: every image is decoded once, into a memory-mapped uint8 array."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from lors.artifacts import home, writing
+from lors.data.pairs import Item
+from lors.progress import Progress
+
+__all__ = ["cached_images", "fingerprint"]
+
+
+def fingerprint(*parts: str) -> str:
+    """A short name for any content."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.ndarray:
+    """The images of the items, resized to size x size. Shape: (M, 3, size, size), uint8.
+
+    The array is memory-mapped from a file that is named by the content and the size, and written
+    on first use.
+    """
+    path = home() / "images" / f"{fingerprint(str(size), *(item.key for item in items))}.npy"
+    shape = (len(items), 3, size, size)
+    if not path.exists():
+        _decode(items, size, path, shape, progress)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _decode(
+    items: Sequence[Item], size: int, path: Path, shape: tuple[int, ...], progress: Progress
+) -> None:
+    def pixels(item: Item) -> np.ndarray:
+        image = item.load().convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
+        return np.asarray(image).transpose(2, 0, 1)
+
+    with writing(path) as temporary, ThreadPoolExecutor() as pool:
+        array = np.lib.format.open_memmap(temporary, "w+", np.uint8, shape)
+        decoded = progress.track(pool.map(pixels, items), "decode images", len(items))
+        for index, image in enumerate(decoded):
+            array[index] = image
+        array.flush()

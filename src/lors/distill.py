@@ -1,0 +1,181 @@
+"""The outer loop: learn synthetic pairs until training on them resembles training on real ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lors import artifacts
+from lors.config import DistillConfig
+from lors.errors import DivergedError
+from lors.matching import Matcher
+from lors.progress import Progress, Silent
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+
+__all__ = ["Distillation", "distill"]
+
+KIND = "checkpoint"
+
+
+@dataclass
+class Distillation:
+    """The state of a run: everything that continuing it needs.
+
+    Args:
+        synthetic: what is being learned.
+        config: the outer loop's settings.
+        seed: draws experts, starts and batches.
+    """
+
+    synthetic: SyntheticPairs
+    config: DistillConfig
+    seed: int
+    iteration: int = 0
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_recall: float | None = None
+
+    def __post_init__(self) -> None:
+        rates = self.config.learning_rates
+        groups = []
+        for part, tensors in self.synthetic.parts().items():
+            learned = part not in self.config.fixed
+            for tensor in tensors:
+                tensor.requires_grad_(learned)
+            if learned and tensors:
+                groups.append({"params": tensors, "lr": getattr(rates, part), "name": part})
+        self.optimizer = torch.optim.SGD(groups, momentum=self.config.momentum)
+
+    def save(self, path: Path, origin: dict[str, Any]) -> None:
+        """Write a checkpoint; ``origin`` says which run it belongs to."""
+        header = {"origin": origin, "iteration": self.iteration, "best_recall": self.best_recall}
+        momenta = {
+            name: self.optimizer.state[tensor]["momentum_buffer"]
+            for name, tensor in self.synthetic.named_parameters()
+            if "momentum_buffer" in self.optimizer.state.get(tensor, {})
+        }
+        groups = {"now": self.synthetic.state_dict(), "momentum": momenta, "best": self.best}
+        tensors = {f"{group}.{name}": t for group, ts in groups.items() for name, t in ts.items()}
+        artifacts.save(path, KIND, header, tensors)
+
+    def resume(self, path: Path) -> None:
+        """Continue from a checkpoint."""
+        header, tensors = artifacts.load(path, KIND)
+
+        def group(name: str) -> dict[str, Tensor]:
+            return {k.removeprefix(f"{name}."): t for k, t in tensors.items() if k.startswith(name)}
+
+        self.synthetic.load_state_dict(group("now"))
+        parameters = dict(self.synthetic.named_parameters())
+        for name, momentum in group("momentum").items():
+            self.optimizer.state[parameters[name]]["momentum_buffer"] = momentum.to(
+                parameters[name]
+            )
+        self.best, self.best_recall = group("best"), header["best_recall"]
+        self.iteration = header["iteration"]
+
+    def step(self, matcher: Matcher) -> float:
+        """One iteration; returns the matching loss.
+
+        Raises:
+            DivergedError: the loss or a gradient is not finite. Nothing was changed.
+        """
+        self.optimizer.zero_grad()
+        loss = matcher.backward(self.synthetic, generator(self.seed, "distill", self.iteration))
+        self._check_finite(loss)
+        self.optimizer.step()
+        self.synthetic.clamp_rates()
+        self.iteration += 1
+        return loss
+
+    def keep_if_best(self, recall: float) -> None:
+        """Remember the set as it is now if its validation recall is the best so far."""
+        if self.best_recall is None or recall > self.best_recall:
+            self.best_recall = recall
+            self.best = {
+                k: t.detach().cpu().clone() for k, t in self.synthetic.state_dict().items()
+            }
+
+    def _check_finite(self, loss: float) -> None:
+        parts = self.synthetic.parts()
+        broken = [
+            part
+            for part, tensors in parts.items()
+            if any(t.grad is not None and not t.grad.isfinite().all() for t in tensors)
+        ]
+        if math.isfinite(loss) and not broken:
+            return
+        image_rate, text_rate = self.synthetic.rates.tolist()
+        if not math.isfinite(loss) or len(broken) > 1:
+            culprit = (
+                f"the inner training run blew up at inner rates {image_rate:.3g} (image) and "
+                f"{text_rate:.3g} (text): lower distill.inner_rate or "
+                "distill.learning_rates.rates, or matching.steps"
+            )
+        else:
+            culprit = f"lower distill.learning_rates.{broken[0]}"
+        what = "the matching loss" if not math.isfinite(loss) else f"the gradient of {broken[0]}"
+        raise DivergedError(
+            f"{what} turned non-finite at iteration {self.iteration}; {culprit}. "
+            "The state before it is kept"
+        )
+
+
+def distill(
+    run: Distillation,
+    matcher: Matcher,
+    *,
+    recall: Callable[[SyntheticPairs], float] | None = None,
+    checkpoint: Callable[[], None] = lambda: None,
+    log: Callable[[dict[str, Any]], None] = lambda record: None,
+    progress: Progress | None = None,
+) -> SyntheticPairs:
+    """Run the outer loop to its end.
+
+    Args:
+        run: the state to start or continue from.
+        matcher: gives the gradients.
+        recall: validation recall of a set; asked every ``evaluate_every`` iterations.
+        checkpoint: called every ``checkpoint_every`` iterations, at the end, and before an error
+            or an interruption leaves the loop.
+        log: receives one record per iteration.
+        progress: who to tell.
+
+    Returns:
+        The set with the best validation recall, or the last one if recall was never asked.
+    """
+    config, progress = run.config, progress or Silent()
+    todo = range(run.iteration, config.iterations)
+    try:
+        for _ in progress.track(todo, "distil", len(todo)):
+            loss = run.step(matcher)
+            image_rate, text_rate = run.synthetic.rates.tolist()
+            record = {
+                "iteration": run.iteration,
+                "loss": loss,
+                "rate_image": image_rate,
+                "rate_text": text_rate,
+            }
+            if recall and config.evaluate_every and _due(run, config.evaluate_every):
+                record["recall"] = recall(run.synthetic)
+                run.keep_if_best(record["recall"])
+            log(record)
+            progress.note(**{k: v for k, v in record.items() if k != "iteration"})
+            if _due(run, config.checkpoint_every):
+                checkpoint()
+    except (DivergedError, KeyboardInterrupt):
+        checkpoint()
+        raise
+    if run.best:
+        run.synthetic.load_state_dict(run.best)
+    return run.synthetic
+
+
+def _due(run: Distillation, every: int) -> bool:
+    return run.iteration % every == 0 or run.iteration == run.config.iterations

@@ -1,0 +1,77 @@
+"""Image trunks: any timm model by name, and a small norm-free ResNet for work on a CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import timm
+from timm.data import resolve_data_config
+from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
+from timm.models.nfnet import NfCfg, NormFreeNet
+from torch import nn
+
+from lors.errors import InputError, suggestion
+
+__all__ = ["check_image_trunk", "image_trunk", "normalisation"]
+
+# timm reads a module's default_cfgs when it registers the module's models.
+default_cfgs = generate_default_cfgs(
+    {"nf_resnet_tiny.untrained": {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}}
+)
+
+
+@register_model
+def nf_resnet_tiny(pretrained: bool = False, **kwargs: Any) -> NormFreeNet:
+    """A norm-free ResNet of 77,000 parameters: three stages of one block, 128 features.
+
+    Paper: `Characterizing signal propagation to close the performance gap in unnormalized ResNets
+    <https://arxiv.org/abs/2101.08692>`_
+    """
+    return build_model_with_cfg(
+        NormFreeNet,
+        "nf_resnet_tiny",
+        pretrained,
+        model_cfg=NfCfg(depths=(1, 1, 1), channels=(32, 64, 128), stem_type="3x3", stem_chs=16),
+        **kwargs,
+    )
+
+
+def check_image_trunk(name: str, weights: str | None) -> None:
+    """Refuse an unknown model or a missing weight file before any work starts."""
+    if not timm.is_model(name):
+        raise InputError(f"unknown image trunk {name!r}{suggestion(name, timm.list_models())}")
+    if weights not in (None, "hub") and not Path(weights or "").is_file():
+        raise InputError(
+            f"encoder.image_weights {weights!r} is not a file: give a path, 'hub' or none"
+        )
+
+
+def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
+    """A timm model without its classifier: images to pooled features.
+
+    Args:
+        name: timm's name.
+        weights: ``"hub"``, the path of a safetensors file, or None for none.
+        size: side of the images, for trunks that must know it (transformers).
+    """
+    check_image_trunk(name, weights)
+    cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
+    fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
+    overlay = None if weights in (None, "hub") else {"file": weights}
+    try:
+        return timm.create_model(
+            name,
+            pretrained=weights is not None,
+            pretrained_cfg_overlay=overlay,
+            num_classes=0,
+            **fixed,
+        )
+    except (OSError, RuntimeError, AssertionError) as error:
+        raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
+
+
+def normalisation(trunk: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and standard deviation per channel that a trunk expects of pixels in [0, 1]."""
+    found = resolve_data_config({}, model=trunk)
+    return tuple(found["mean"]), tuple(found["std"])

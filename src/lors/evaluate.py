@@ -1,0 +1,157 @@
+"""Evaluation: train fresh networks on a set, measure recall on real pairs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from lors.config import EvaluateConfig
+from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.encoded import EncodedSplit
+from lors.losses import Loss
+from lors.retrieval import Recall, recall
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.training import sgd, train
+
+__all__ = ["Outcome", "measure", "outcome", "summarise", "train_on", "try_out"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one network reached.
+
+    Args:
+        last: test recall after the last epoch.
+        chosen: test recall at the epoch with the best validation recall.
+        val: that best validation recall, as the mean of six.
+        legacy: test recall at the epoch with the best *test* recall, the literature's habit.
+    """
+
+    last: Recall
+    chosen: Recall
+    val: float
+    legacy: Recall | None = None
+
+
+@torch.no_grad()
+def measure(model: DualEncoder, split: EncodedSplit, chunk: int = 512) -> Recall:
+    """The recall of a model on a split."""
+    images = [
+        model.embed_images(split.inputs(index, model)) for index in _chunks(len(split), chunk)
+    ]
+    texts = [
+        model.embed_texts(split.captions(index, model))
+        for index in _chunks(len(split.texts), chunk)
+    ]
+    owner = torch.from_numpy(split.owner).to(images[0].device)
+    return recall(torch.cat(images), torch.cat(texts), owner)
+
+
+def train_on(
+    synthetic: SyntheticPairs,
+    model: DualEncoder,
+    loss: Loss,
+    config: EvaluateConfig,
+    *keys: int | str,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
+) -> DualEncoder:
+    """Train a dual encoder on a set by the protocol: SGD with momentum, ×0.1 at half-time.
+
+    Args:
+        synthetic: what to train on; its learned rates are the learning rates.
+        model: trained in place.
+        loss: the contrastive loss that the set was made for.
+        config: the protocol.
+        keys: seed the order of the data.
+        after_epoch: called with the number of epochs done.
+    """
+    image_rate, text_rate = synthetic.rates.tolist()
+    optimizer = sgd(model, (image_rate, text_rate), config.momentum, config.weight_decay)
+    halfway = torch.optim.lr_scheduler.MultiStepLR(optimizer, [config.epochs // 2], gamma=0.1)
+    order = synthetic.passes(config.batch_size, generator(*keys, "evaluation order"))
+    steps = -(-len(synthetic) // config.batch_size)
+    with torch.no_grad():
+        inputs = model.freeze(synthetic.images)
+    for epoch in range(config.epochs):
+        with torch.no_grad():
+            batches = synthetic.gather(list(islice(order, steps)), inputs)
+        train(model, optimizer, batches, loss)
+        halfway.step()
+        after_epoch(epoch + 1)
+    return model
+
+
+def try_out(
+    synthetic: SyntheticPairs,
+    model: DualEncoder,
+    loss: Loss,
+    config: EvaluateConfig,
+    val: EncodedSplit,
+    test: EncodedSplit,
+    *keys: int | str,
+) -> Outcome:
+    """Train one network on a set and measure it."""
+    flat = FlatModel(model)
+    snapshots: list[torch.Tensor] = []
+    checks = {round(config.epochs * (i + 1) / config.checks) for i in range(config.checks)}
+
+    def keep(epoch: int) -> None:
+        if epoch in checks:
+            snapshots.append(flat.flatten(model))
+
+    train_on(synthetic, model, loss, config, *keys, after_epoch=keep)
+    return outcome(model, flat, snapshots, val, test, config.legacy)
+
+
+def outcome(
+    model: DualEncoder,
+    flat: FlatModel,
+    snapshots: Iterable[torch.Tensor],
+    val: EncodedSplit,
+    test: EncodedSplit,
+    legacy: bool,
+) -> Outcome:
+    """Choose among snapshots of one training run on val, and measure on test."""
+
+    def at(theta: torch.Tensor, split: EncodedSplit) -> Recall:
+        flat.load(theta, model)
+        return measure(model, split)
+
+    thetas = list(snapshots)
+    val_means = [at(theta, val).mean for theta in thetas]
+    best = int(np.argmax(val_means))
+    last = at(thetas[-1], test)
+    chosen = at(thetas[best], test)
+    all_tests = [at(theta, test) for theta in thetas] if legacy else []
+    return Outcome(
+        last, chosen, val_means[best], max(all_tests, key=lambda r: r.mean) if legacy else None
+    )
+
+
+def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Mean and deviation over networks of every recall, by reading: last, chosen, legacy."""
+    readings: dict[str, Any] = {}
+    for reading in ("last", "chosen", "legacy"):
+        recalls = [getattr(o, reading) for o in outcomes]
+        if None in recalls:
+            continue
+        rows = [{**asdict(r), "mean": r.mean} for r in recalls]
+        readings[reading] = {
+            name: {
+                "mean": statistics.fmean(row[name] for row in rows),
+                "std": statistics.stdev(row[name] for row in rows) if len(rows) > 1 else 0.0,
+            }
+            for name in rows[0]
+        }
+    return readings
+
+
+def _chunks(count: int, chunk: int) -> list[np.ndarray]:
+    return np.array_split(np.arange(count), -(-count // chunk))

@@ -1,0 +1,66 @@
+"""What an artefact is, in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lors.artifacts import open_artifact
+from lors.errors import InputError
+
+__all__ = ["describe"]
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Facts about any file or run directory that lors wrote, read from headers only.
+
+    Raises:
+        InputError: it is not one of ours.
+    """
+    if path.is_dir():
+        return _describe_run(path)
+    with open_artifact(path) as (header, handle):
+        tensors = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
+        shapes = {name: tuple(t.get_shape()) for name, t in tensors.items()}
+    facts: dict[str, Any] = {"kind": header["kind"], "format": header["format"]}
+    if "config" in header:
+        facts |= _describe_set(header)
+    if "origin" in header:
+        facts |= {k: json.dumps(v) for k, v in header["origin"].items()}
+    facts |= {k: header[k] for k in ("iteration", "best_recall") if k in header}
+    facts |= {f"tensor {name}": shape for name, shape in shapes.items()}
+    facts["bytes"] = f"{path.stat().st_size:,}"
+    return facts
+
+
+def _describe_set(header: dict[str, Any]) -> dict[str, Any]:
+    config = header["config"]
+    encoder = config["encoder"]
+    return {
+        "pairs": f"{header['pairs']}, storage of {header['storage']:.2f} plain pairs "
+        f"(budget {config['distill']['budget']})",
+        "data": config["data"]["source"],
+        "image trunk": f"{encoder['image']} at {encoder['image_size']} px",
+        "scope": encoder["scope"],
+        "text trunk": f"{encoder['text']}, {encoder['text_dim']} dimensions",
+        "normalisation": f"mean {header['mean']}, std {header['std']}",
+        "loss": config["loss"],
+        "similarity": ", ".join(f"{k} {v}" for k, v in config["similarity"].items()),
+        "protocol": ", ".join(f"{k} {v}" for k, v in config["evaluate"].items()),
+        "seed": config["seed"],
+        "versions": ", ".join(f"{k} {v}" for k, v in header["versions"].items()),
+    }
+
+
+def _describe_run(path: Path) -> dict[str, Any]:
+    if not (path / "config.yaml").is_file():
+        raise InputError(f"{str(path)!r} is not a run directory: it holds no config.yaml")
+    facts: dict[str, Any] = {"kind": "run directory"}
+    facts |= {f"file {f.name}": f"{f.stat().st_size:,} bytes" for f in sorted(path.iterdir())}
+    results = path / "results.json"
+    if results.is_file():
+        for name, row in json.loads(results.read_text("utf-8"))["rows"].items():
+            mean = row["recall"]["chosen"]["mean"]
+            facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
+    return facts

@@ -1,0 +1,68 @@
+"""Contrastive losses of logits and a ground-truth similarity, as the paper writes them.
+
+All take logits = ŝ/τ and a similarity S, both of shape (m, m), where row i is image i and column j
+is text j, and return a scalar. They are defined for any real S and differentiable in both.
+
+Paper: `Low-Rank Similarity Mining for Multimodal Dataset Distillation
+<https://arxiv.org/abs/2406.03793>`_, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "wbce"]
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def nce(logits: Tensor, similarity: Tensor | None = None) -> Tensor:
+    """InfoNCE: -1/m Σ_i log P^V_ii + log P^T_ii (eq. 1). The similarity is the identity.
+
+    Use it to train on plain pairs. ``ence`` is its extension to a learned similarity.
+
+    >>> nce(torch.zeros(4, 4))  # 2 log 4
+    tensor(2.7726)
+    """
+    return -(logits.log_softmax(1) + logits.log_softmax(0)).diagonal().mean()
+
+
+def ence(logits: Tensor, similarity: Tensor) -> Tensor:
+    """Extended InfoNCE: -1/m Σ_ij s_ij (log P^V_ij + log P^T_ij). Equals ``nce`` for S = I."""
+    log_p = logits.log_softmax(1) + logits.log_softmax(0)
+    return -(similarity * log_p).sum() / len(logits)
+
+
+def bce(logits: Tensor, similarity: Tensor) -> Tensor:
+    """Binary cross entropy: 1/m Σ_ij ℓ(s_ij, σ(ŝ_ij/τ)).
+
+    With m - 1 negatives for each positive, the negatives dominate; ``wbce`` balances them.
+    """
+    return _cross_entropy(logits, similarity).sum() / len(logits)
+
+
+def wbce(logits: Tensor, similarity: Tensor, threshold: float = 0.5) -> Tensor:
+    """Weighted binary cross entropy: positives (s_ij > β) and negatives averaged apart.
+
+    The paper's choice for LoRS. A batch without positives, or without negatives, uses the other
+    side alone.
+    """
+    losses = _cross_entropy(logits, similarity)
+    positive = similarity > threshold
+    count = positive.sum()
+    zero = torch.zeros_like(losses)
+    positives = torch.where(positive, losses, zero).sum() / count.clamp(min=1)
+    negatives = torch.where(positive, zero, losses).sum() / (losses.numel() - count).clamp(min=1)
+    return positives + negatives
+
+
+def _cross_entropy(logits: Tensor, similarity: Tensor) -> Tensor:
+    """ℓ(y, σ(x)) = -y log σ(x) - (1 - y) log(1 - σ(x)) = softplus(x) - y x, element by element."""
+    return F.softplus(logits) - similarity * logits
+
+
+LOSSES: dict[str, Loss] = {"nce": nce, "ence": ence, "bce": bce, "wbce": wbce}

@@ -1,0 +1,93 @@
+"""Trajectory matching: training on synthetic data should end where training on real data ends."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from lors.errors import choose
+from lors.matching.matcher import Setting
+from lors.matching.meta_gradient import META_GRADIENTS, Inner
+from lors.synthetic import SyntheticPairs
+from lors.training import Batch
+
+__all__ = ["TrajectoryMatcher", "distance_ratio"]
+
+
+def distance_ratio(
+    theta: Tensor, start: Tensor, target: Tensor, sides: tuple[int, int], ratio: str = "merged"
+) -> Tensor:
+    """‖θ - θ*‖² / ‖θ₀ - θ*‖² over all parameters, or the sum of an image and a text ratio.
+
+    Args:
+        theta: where training on synthetic data ended. Shape: (P,)
+        start: θ₀, where it started.
+        target: θ*, where the expert went.
+        sides: how many of the numbers belong to the image and to the text side.
+        ratio: ``merged`` (the paper) or ``separate`` (the published code's default).
+    """
+    left, whole = (theta - target) ** 2, (start - target) ** 2
+    if ratio == "merged":
+        return left.sum() / whole.sum()
+    pairs = zip(left.split(sides), whole.split(sides), strict=True)
+    return torch.stack([a.sum() / b.sum() for a, b in pairs]).sum()
+
+
+class TrajectoryMatcher:
+    """The matcher of MTT-VL, TESLA and LoRS.
+
+    Args:
+        setting: the experts to match, the dual encoder, the loss of the inner steps.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.config = setting.config.matching
+        self.flat, self.loss = setting.flat, setting.loss
+        self.experts, self.count = setting.experts(), setting.config.experts.count
+        self.meta_gradient = choose(META_GRADIENTS, self.config.gradient, "meta-gradient")
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        """Add the gradient of the matching loss to every part that requires one.
+
+        Args:
+            synthetic: the set being learned.
+            generator: draws the expert, the start epoch and the batches.
+
+        Returns:
+            The matching loss: 1 means no closer to the expert than the start, 0 means there.
+        """
+        start, target = self._draw(generator, synthetic.images)
+        order = synthetic.passes(self.config.batch_size, generator)
+        inputs = self.flat.model.freeze(synthetic.images)
+        batches = synthetic.gather(list(islice(order, self.config.steps)), inputs)
+        objective = partial(
+            distance_ratio,
+            start=start,
+            target=target,
+            sides=self.flat.sides,
+            ratio=self.config.ratio,
+        )
+        found = self.meta_gradient(
+            Inner(self._inner_loss, start, batches, synthetic.rates, self.flat.sides, objective)
+        )
+        outputs = [tensor for batch in batches for tensor in batch]
+        gradients = [gradient for batch in found.batches for gradient in batch]
+        learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
+        if learned:
+            torch.autograd.backward([o for o, _ in learned], [g for _, g in learned])
+        if synthetic.rates.requires_grad:
+            synthetic.rates.grad = found.rates
+        return found.objective.item()
+
+    def _inner_loss(self, theta: Tensor, batch: Batch) -> Tensor:
+        return self.loss(self.flat(theta, batch.inputs, batch.texts), batch.similarity)
+
+    def _draw(self, generator: torch.Generator, like: Tensor) -> tuple[Tensor, Tensor]:
+        expert = int(torch.randint(self.count, (), generator=generator))
+        epoch = int(torch.randint(self.config.max_start_epoch, (), generator=generator))
+        epochs = (epoch, epoch + self.config.expert_epochs)
+        start, target = self.experts.snapshots(expert, epochs).to(like)
+        return start, target

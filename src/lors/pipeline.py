@@ -1,0 +1,194 @@
+"""A whole run: data, experts, distillation, evaluation; whatever is there already is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lors import artifacts
+from lors.baselines import full_data, random_pairs
+from lors.config import Config, difference, load_config
+from lors.distill import Distillation, distill
+from lors.distilled import DistilledSet
+from lors.errors import InputError, choose
+from lors.evaluate import Outcome, measure, summarise, train_on, try_out
+from lors.matching import MATCHERS
+from lors.progress import Progress
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench, check
+
+__all__ = ["evaluate_set", "run"]
+
+
+def run(
+    config: Config, out: str | Path, progress: Progress | None = None, references: bool = True
+) -> dict[str, Any]:
+    """Distil a dataset and show what the result is worth.
+
+    A run that was interrupted continues where it stopped; a finished one is not repeated.
+
+    Args:
+        config: everything.
+        out: the run directory.
+        progress: who to tell about long work.
+        references: also measure the full data and random pairs of equal storage.
+
+    Returns:
+        The content of ``results.json``: rows with recalls, by name.
+
+    Raises:
+        InputError: bad configuration or data, or a directory that holds another run.
+    """
+    out = Path(out)
+    check(config)
+    _claim(out, config)
+    results = _read_results(out)
+    if results and config.distill.iterations == results["iterations"]:
+        return results
+    bench = Workbench(config, progress)
+    distilled, seconds = _distil(bench, out)
+    rows = {"full data": _row(full_data(bench), pairs=len(bench.real["train"]))}
+    if not references:
+        rows = {}
+    if references:
+        outcomes, chosen = random_pairs(bench)
+        rows["random pairs"] = _row(outcomes, pairs=config.distill.budget, note=chosen)
+    rows["distilled set"] = _row(
+        _evaluate(bench, distilled, config.evaluate.seeds),
+        pairs=len(distilled),
+        storage=distilled.storage(),
+        note=f"{config.loss}, {config.similarity.kind} S",
+    )
+    results = {
+        "iterations": config.distill.iterations,
+        "seconds_to_distil": seconds,
+        "versions": artifacts.versions(),
+        "rows": rows,
+    }
+    artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
+    return results
+
+
+def evaluate_set(
+    path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+) -> dict[str, Any]:
+    """Train fresh networks on a saved set and measure their recall.
+
+    Args:
+        path: a distilled set.
+        overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
+        progress: who to tell about long work.
+
+    Returns:
+        One row, as in ``results.json``.
+    """
+    distilled = DistilledSet.load(path)
+    config = load_config(distilled.config.model_dump(mode="json"), overrides)
+    bench = Workbench(config, progress, distilled.text_trunk)
+    outcomes = _evaluate(bench, distilled, config.evaluate.seeds)
+    return _row(outcomes, pairs=len(distilled), storage=distilled.storage())
+
+
+def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
+    config = bench.config
+    checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
+    state = Distillation(bench.start(), config.distill, config.seed)
+    if checkpoint.exists():
+        state.resume(checkpoint)
+    lines = _lines_before(metrics, state.iteration)
+    artifacts.write_text(metrics, "".join(lines))
+    earlier = json.loads(lines[-1])["seconds"] if lines else 0.0
+    matcher = choose(MATCHERS, config.matching.kind, "matcher")(bench.setting())
+    begun = time.monotonic()
+
+    with metrics.open("a", encoding="utf-8") as file:
+
+        def log(record: dict[str, Any]) -> None:
+            seconds = earlier + time.monotonic() - begun
+            file.write(json.dumps({**record, "seconds": round(seconds, 3)}) + "\n")
+            file.flush()
+
+        pairs = distill(
+            state,
+            matcher,
+            recall=lambda synthetic: _val_recall(bench, synthetic),
+            checkpoint=lambda: state.save(checkpoint, {}),
+            log=log,
+            progress=bench.progress,
+        )
+    distilled = bench.distilled(pairs)
+    distilled.save(out / "distilled.safetensors")
+    return distilled, json.loads(_lines_before(metrics, state.iteration)[-1])["seconds"]
+
+
+def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
+    keys = (bench.config.seed, "validation network")
+    model = train_on(synthetic, bench.model(*keys), bench.loss, bench.config.evaluate, *keys)
+    return measure(model, bench.real["val"]).mean
+
+
+def _evaluate(bench: Workbench, distilled: DistilledSet, seeds: int) -> list[Outcome]:
+    pairs = distilled.pairs.to(bench.device, bench.dtype)
+    outcomes = []
+    for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):
+        keys = (bench.config.seed, "evaluation network", seed)
+        real, config = bench.real, bench.config.evaluate
+        outcomes.append(
+            try_out(pairs, bench.model(*keys), bench.loss, config, real["val"], real["test"], *keys)
+        )
+    return outcomes
+
+
+def _row(
+    outcomes: list[Outcome], pairs: int, storage: float | None = None, note: str = ""
+) -> dict[str, Any]:
+    return {
+        "pairs": pairs,
+        "storage": pairs if storage is None else storage,
+        "networks": len(outcomes),
+        "note": note,
+        "recall": summarise(outcomes),
+    }
+
+
+def _claim(out: Path, config: Config) -> None:
+    """Write the configuration into a new run directory, or check that it is this run's."""
+    path = out / "config.yaml"
+    if path.exists():
+        theirs = load_config(path)
+        ours, found = config.model_dump(mode="json"), theirs.model_dump(mode="json")
+        longer = config.distill.iterations >= theirs.distill.iterations
+        if longer:
+            found["distill"]["iterations"] = config.distill.iterations
+        differs = difference(ours, found)
+        if differs:
+            raise InputError(
+                f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
+                "choose another --out, or delete it"
+            )
+    elif out.exists() and any(out.iterdir()):
+        raise InputError(f"{str(out)!r} is not empty and holds no run: choose another --out")
+    artifacts.write_text(path, config.yaml())
+
+
+def _read_results(out: Path) -> dict[str, Any]:
+    path = out / "results.json"
+    if not path.exists():
+        return {}
+    try:
+        results: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+    return results
+
+
+def _lines_before(metrics: Path, iteration: int) -> list[str]:
+    """The records up to an iteration; what a killed run logged beyond its checkpoint is dropped."""
+    if not metrics.exists():
+        return []
+    with metrics.open(encoding="utf-8") as lines:
+        complete = [line for line in lines if line.endswith("\n")]
+    return [line for line in complete if json.loads(line)["iteration"] <= iteration]

@@ -1,0 +1,37 @@
+"""Random numbers as a function of names, not of history.
+
+Every random choice draws from ``generator(seed, what, step)``. A resumed run therefore continues
+with the same bits without having to save the state of any generator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+__all__ = ["derive_seed", "generator", "global_seed"]
+
+
+def derive_seed(*keys: int | str) -> int:
+    """A 63-bit seed from any keys; different keys give independent streams."""
+    digest = hashlib.sha256(repr(keys).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def generator(*keys: int | str) -> torch.Generator:
+    """A CPU generator seeded by the keys."""
+    return torch.Generator().manual_seed(derive_seed(*keys))
+
+
+@contextmanager
+def global_seed(*keys: int | str) -> Iterator[None]:
+    """Seed torch's global generator inside the block and restore it afterwards.
+
+    For code that offers no generator argument: module initialisation, torchvision transforms.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(derive_seed(*keys))
+        yield

@@ -1,0 +1,204 @@
+"""The ground-truth similarity S between N synthetic images and N synthetic texts.
+
+A similarity is a module: its parameters are what is learned and stored, and calling it with the
+indices of a batch gives that batch's (m, m) block of S. A batch never builds the N x N matrix.
+
+>>> S = LowRank(100, rank=10, alpha=3.0)
+>>> S(torch.tensor([4, 7])).shape
+torch.Size([2, 2])
+
+Paper: section 3.2 (similarity mining) and 3.4 (low rank), https://arxiv.org/abs/2406.03793
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from lors.config import SimilarityConfig
+from lors.errors import InputError, choose
+
+__all__ = [
+    "SIMILARITIES",
+    "Diagonal",
+    "Fixed",
+    "Full",
+    "Identity",
+    "LowRank",
+    "Similarity",
+    "build_similarity",
+]
+
+
+class Similarity(nn.Module, ABC):
+    """S over N pairs.
+
+    Args:
+        pairs: N, the number of pairs.
+    """
+
+    learned = True
+
+    def __init__(self, pairs: int) -> None:
+        super().__init__()
+        if pairs < 1:
+            raise InputError(f"a similarity needs at least one pair, not {pairs}")
+        self.pairs = pairs
+
+    @abstractmethod
+    def forward(self, index: Tensor) -> Tensor:
+        """The block of S for the pairs in ``index``. Shape: (m,) -> (m, m)."""
+
+    def matrix(self) -> Tensor:
+        """The whole of S, for looking at. Shape: (N, N)."""
+        device = next((p.device for p in self.state_dict().values()), None)
+        return self(torch.arange(self.pairs, device=device))
+
+    def numbers(self) -> int:
+        """How many numbers must be stored."""
+        return sum(tensor.numel() for tensor in self.state_dict().values())
+
+    @classmethod
+    @abstractmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        """``numbers()`` of what ``from_config`` would build, without building it."""
+
+    @classmethod
+    def from_config(
+        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+    ) -> Similarity:
+        """Build from a configuration, for N = ``pairs``; starts at S = I."""
+        return cls(pairs)
+
+
+class Identity(Similarity):
+    """S = I: image i belongs to text i and to no other. Nothing is learned or stored."""
+
+    learned = False
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return 0
+
+    def forward(self, index: Tensor) -> Tensor:
+        return torch.eye(len(index), device=index.device)
+
+
+class Diagonal(Similarity):
+    """S = diag(ω): each pair has a weight. The paper's ablation 12."""
+
+    def __init__(self, pairs: int) -> None:
+        super().__init__(pairs)
+        self.omega = nn.Parameter(torch.ones(pairs))
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return pairs
+
+    def forward(self, index: Tensor) -> Tensor:
+        return torch.diag_embed(self.omega[index])
+
+
+class LowRank(Similarity):
+    """LoRS: S = diag(ω) + (α/r) L Rᵀ with ω = 1, L ~ N(0, 1), R = 0 at the start, so S = I.
+
+    Args:
+        pairs: N, the number of pairs.
+        rank: r, at most N. N(2r + 1) numbers are stored.
+        alpha: α, the weight of the low-rank part.
+        generator: draws L.
+    """
+
+    def __init__(
+        self,
+        pairs: int,
+        rank: int = 10,
+        alpha: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(pairs)
+        if not 1 <= rank <= pairs:
+            raise InputError(
+                f"the rank of the similarity must be between 1 and the number of pairs ({pairs}), "
+                f"not {rank}: set similarity.rank"
+            )
+        self.scale = alpha / rank
+        self.omega = nn.Parameter(torch.ones(pairs))
+        self.left = nn.Parameter(torch.randn(pairs, rank, generator=generator))
+        self.right = nn.Parameter(torch.zeros(pairs, rank))
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return pairs * (2 * config.rank + 1)
+
+    def forward(self, index: Tensor) -> Tensor:
+        low_rank = self.scale * self.left[index] @ self.right[index].T
+        return torch.diag_embed(self.omega[index]) + low_rank
+
+    @classmethod
+    def from_config(
+        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+    ) -> LowRank:
+        return cls(pairs, config.rank, config.alpha, generator)
+
+
+class Full(Similarity):
+    """Every one of the N² similarities is learned. The paper's ablations 1 to 3."""
+
+    def __init__(self, pairs: int) -> None:
+        super().__init__(pairs)
+        self.values = nn.Parameter(torch.eye(pairs))
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return pairs**2
+
+    def forward(self, index: Tensor) -> Tensor:
+        return self.values[index[:, None], index]
+
+
+class Fixed(Similarity):
+    """A given S, for example from a pretrained CLIP (the paper's ablation 17). Not learned.
+
+    Args:
+        pairs: N, the number of pairs.
+        values: S, of shape (N, N); the identity until it is given.
+    """
+
+    learned = False
+    values: Tensor
+
+    def __init__(self, pairs: int, values: Tensor | None = None) -> None:
+        super().__init__(pairs)
+        values = torch.eye(pairs) if values is None else values
+        if values.shape != (pairs, pairs):
+            raise InputError(
+                f"a fixed similarity of {pairs} pairs must have shape ({pairs}, {pairs}), "
+                f"not {tuple(values.shape)}"
+            )
+        self.register_buffer("values", values)
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return pairs**2
+
+    def forward(self, index: Tensor) -> Tensor:
+        return self.values[index[:, None], index]
+
+
+SIMILARITIES: dict[str, type[Similarity]] = {
+    "identity": Identity,
+    "diagonal": Diagonal,
+    "lowrank": LowRank,
+    "full": Full,
+    "fixed": Fixed,
+}
+
+
+def build_similarity(
+    config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+) -> Similarity:
+    """The similarity a configuration asks for."""
+    return choose(SIMILARITIES, config.kind, "similarity").from_config(config, pairs, generator)

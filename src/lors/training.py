@@ -1,0 +1,48 @@
+"""Contrastive training: the one loop that experts and evaluation share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.optim import SGD
+
+from lors.encoders import DualEncoder
+from lors.losses import Loss
+
+__all__ = ["Batch", "sgd", "train"]
+
+
+class Batch(NamedTuple):
+    """What one step trains on.
+
+    Args:
+        inputs: images, or their features where the trunk is frozen. Shape: (m, …)
+        texts: text embeddings. Shape: (m, text_dim)
+        similarity: S of the batch. Shape: (m, m)
+    """
+
+    inputs: Tensor
+    texts: Tensor
+    similarity: Tensor
+
+
+def sgd(
+    model: DualEncoder,
+    rates: tuple[float, float],
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+) -> SGD:
+    """SGD with one learning rate for the image side and one for the text side."""
+    image, text = model.sides()
+    groups = [{"params": image, "lr": rates[0]}, {"params": text, "lr": rates[1]}]
+    return SGD(groups, momentum=momentum, weight_decay=weight_decay)
+
+
+def train(model: DualEncoder, optimizer: SGD, batches: Iterable[Batch], loss: Loss) -> None:
+    """One optimiser step per batch."""
+    for batch in batches:
+        optimizer.zero_grad()
+        loss(model(batch.inputs, batch.texts), batch.similarity).backward()
+        optimizer.step()

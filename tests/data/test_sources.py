@@ -1,0 +1,148 @@
+"""The file-based sources: Karpathy/BLIP JSON and tables, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lors.config import DataConfig
+from lors.data import Pairs, load_pairs
+from lors.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twenty small images, each of one grey."""
+    (tmp_path / "images").mkdir()
+    for i in range(20):
+        Image.new("RGB", (9, 7), (i * 10,) * 3).save(tmp_path / "images" / f"{i}.png")
+    return tmp_path
+
+
+def karpathy(folder: Path, rows: object, **settings: object) -> Pairs:
+    (folder / "train.json").write_text(json.dumps(rows))
+    given = {"source": "karpathy", "root": folder, "annotations": {"train": "train.json"}}
+    return load_pairs(DataConfig.model_validate(given | settings), 8)
+
+
+def rows(count: int = 20) -> list[dict[str, object]]:
+    return [{"image": f"images/{i}.png", "caption": [f"grey {i}", f"no {i}"]} for i in range(count)]
+
+
+def table(folder: Path, text: str, name: str = "table.csv") -> Pairs:
+    (folder / name).write_text(text)
+    return load_pairs(DataConfig(source="table", root=folder), 8)
+
+
+def test_captions_in_a_list_or_one_per_row_give_the_same_pairs(folder: Path) -> None:
+    listed = karpathy(folder, rows())
+    single = [
+        {"image": row["image"], "caption": caption}
+        for row in rows()
+        for caption in row["caption"]  # type: ignore[attr-defined]
+    ]
+    assert karpathy(folder, single).fingerprint == listed.fingerprint
+
+
+def test_images_keep_their_captions(folder: Path) -> None:
+    pairs = karpathy(folder, rows())
+    for split in pairs.splits.values():
+        for caption, owner in zip(split.captions, split.owner, strict=True):
+            assert np.all(split.images[owner] == 10 * int(caption.split()[1]))
+
+
+def test_missing_splits_are_held_out_from_train_and_disjoint(folder: Path) -> None:
+    pairs = karpathy(folder, rows())
+    assert {name: len(split) for name, split in pairs.splits.items()} == {
+        "train": 16,
+        "val": 2,
+        "test": 2,
+    }
+    greys = [grey for split in pairs.splits.values() for grey in split.images[:, 0, 0, 0]]
+    assert len(set(greys)) == 20
+
+
+def test_a_given_split_is_not_held_out(folder: Path) -> None:
+    (folder / "val.json").write_text(json.dumps(rows(3)))
+    annotations = {"train": "train.json", "val": "val.json"}
+    pairs = karpathy(folder, rows(), annotations=annotations)
+    assert len(pairs.splits["val"]) == 3
+    assert len(pairs.splits["train"]) + len(pairs.splits["test"]) == 20
+
+
+def test_csv_and_jsonl_with_a_split_column(folder: Path) -> None:
+    splits = ["train"] * 16 + ["val"] * 2 + ["test"] * 2
+    lines = [f"images/{i}.png,a grey {i},{split}" for i, split in enumerate(splits)]
+    from_csv = table(folder, "image,caption,split\n" + "\n".join(lines))
+    (folder / "table.csv").unlink()
+    objects = [dict(zip(("image", "caption", "split"), x.split(","), strict=True)) for x in lines]
+    from_jsonl = table(folder, "\n".join(map(json.dumps, objects)), "table.jsonl")
+    assert from_csv.fingerprint == from_jsonl.fingerprint
+    assert len(from_csv.splits["test"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"image": "images/none.png", "caption": "x"}, "no file 'images/none.png'"),
+        ({"image": "../secret.png", "caption": "x"}, "outside the root"),
+        ({"image": "/etc/passwd", "caption": "x"}, "outside the root"),
+        ({"image": "images/0.png", "caption": "  "}, "is empty"),
+        ({"image": "images/0.png", "caption": []}, "at least one caption"),
+        ({"image": "images/0.png"}, "must be text"),
+        ({"caption": "x"}, "needs an image"),
+        ("x", "needs an image"),
+    ],
+)
+def test_bad_rows_get_a_sentence(folder: Path, row: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        karpathy(folder, [*rows(), row])
+
+
+def test_a_link_out_of_the_root_is_refused(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.png"
+    Image.new("RGB", (4, 4)).save(outside)
+    (folder / "images" / "link.png").symlink_to(outside)
+    with pytest.raises(InputError, match="outside the root"):
+        karpathy(folder, [*rows(), {"image": "images/link.png", "caption": "x"}])
+
+
+@pytest.mark.parametrize("content", [b"", b"not an image", None])
+def test_broken_and_truncated_images_are_named(folder: Path, content: bytes | None) -> None:
+    path = folder / "images" / "3.png"
+    path.write_bytes(path.read_bytes()[:40] if content is None else content)
+    with pytest.raises(InputError, match=r"cannot read the image .*3\.png"):
+        karpathy(folder, rows())
+
+
+def test_too_few_pairs_are_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="fewer than the 19 asked for"):
+        karpathy(folder, rows(), pairs={"train": 19})
+    with pytest.raises(InputError, match="too few to hold out"):
+        karpathy(folder, rows(1))
+
+
+def test_bad_files_and_folders_are_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"data\.root"):
+        load_pairs(DataConfig(source="karpathy", annotations={"train": "x"}), 8)
+    with pytest.raises(InputError, match="not a folder"):
+        load_pairs(DataConfig(source="table", root=folder / "none"), 8)
+    with pytest.raises(InputError, match="JSON list"):
+        karpathy(folder, {"image": "x"})
+    (folder / "train.json").write_text("{")
+    with pytest.raises(InputError, match="cannot read the annotations"):
+        load_pairs(
+            DataConfig(source="karpathy", root=folder, annotations={"train": "train.json"}), 8
+        )
+    with pytest.raises(InputError, match="0 tables"):
+        load_pairs(DataConfig(source="table", root=folder), 8)
+    with pytest.raises(InputError, match="columns image and caption"):
+        table(folder, "picture,words\nimages/0.png,x")
+    with pytest.raises(InputError, match="none of train, val, test"):
+        table(folder, "image,caption,split\nimages/0.png,x,dev")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lors.config import Config, difference, load_config, presets
+from lors.errors import InputError
+from lors.workbench import check
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_valid_and_says_what_it_does(name: str) -> None:
+    config = load_config(name)
+    check(config)
+    assert config.description
+
+
+def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
+    config = load_config("demo", ["distill.iterations=7", "data.root=/somewhere"])
+    path = tmp_path / "config.yaml"
+    path.write_text(config.yaml())
+    assert load_config(path) == config
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("distill.iterations=0", "'distill.iterations' should be greater than 0"),
+        ("distill.learning_rates.images=-1", "should be greater than 0"),
+        ("evaluate.seeds=-2", "greater than 0"),
+        ("encoder.temperature=.nan", "finite"),
+        ("distill.iteration=5", "did you mean 'iterations'"),
+        ("distil.iterations=5", "did you mean 'distill'"),
+        ("encoder.scope=everything", "'heads' or 'image'"),
+        ("distill.fixed=[pictures]", "'images'"),
+        ("iterations", "section.key=value"),
+        ("seed=[", "not valid YAML"),
+        ("seed.x.y=1", "not a section"),
+        ("experts.epochs=1", "experts.epochs"),
+        ("loss=nce", "similarity.kind=identity"),
+        ("distill.fixed=[images,texts,similarity,rates]", "nothing would be learned"),
+    ],
+)
+def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_config({"seed": 1}, [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("loss=wbc", "did you mean 'wbce'"),
+        ("similarity.kind=lowrnk", "did you mean 'lowrank'"),
+        ("matching.gradient=exakt", "did you mean 'exact'"),
+        ("matching.kind=trajectories", "did you mean 'trajectory'"),
+        ("encoder.image=nf_resnet_tny", "did you mean 'nf_resnet_tiny'"),
+        ("encoder.image_weights=nowhere.safetensors", "not a file"),
+        ("encoder.text=lsaa", "did you mean 'lsa'"),
+        ("encoder.text_head=linaer", "did you mean 'linear'"),
+        ("data.source=scene", "did you mean 'scenes'"),
+        ("similarity.rank=100", "lower"),
+        ("device=quantum", "device=auto"),
+    ],
+)
+def test_a_wrong_name_is_refused_before_work_starts(override: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check(load_config("tiny", [override]))
+
+
+def test_unknown_preset_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'demo'"):
+        load_config("dmo")
+
+
+def test_missing_and_malformed_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        load_config(tmp_path / "none.yaml")
+    path = tmp_path / "list.yaml"
+    path.write_text("- 1")
+    with pytest.raises(InputError, match="mapping"):
+        load_config(path)
+
+
+def test_yaml_never_builds_objects(tmp_path: Path) -> None:
+    path = tmp_path / "evil.yaml"
+    path.write_text("seed: !!python/object/apply:os.getcwd []")
+    with pytest.raises(InputError, match="not valid YAML"):
+        load_config(path)
+
+
+def test_difference_names_what_differs() -> None:
+    ours = {"a": 1, "b": {"c": 2, "d": 3}}
+    assert difference(ours, {"a": 1, "b": {"c": 5, "d": 3}}) == ["b.c: 5, not 2"]
+
+
+def test_every_setting_of_the_default_is_written_out() -> None:
+    assert set(yaml.safe_load(Config().yaml())) == set(Config.model_fields)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lors.retrieval import recall
+
+
+def test_perfect_embeddings_are_always_found() -> None:
+    eye = torch.eye(12)
+    found = recall(eye, eye.repeat_interleave(2, 0), torch.arange(12).repeat_interleave(2))
+    assert found.mean == 100.0
+
+
+def test_ties_never_count_in_favour() -> None:
+    same = torch.ones(20, 3)
+    found = recall(same, same, torch.arange(20))
+    assert found.mean == 0.0
+
+
+def test_scores_that_are_not_numbers_never_count_in_favour() -> None:
+    broken = torch.full((20, 3), torch.nan)
+    assert recall(broken, broken, torch.arange(20)).mean == 0.0
+
+
+def test_an_image_is_found_through_any_of_its_captions() -> None:
+    # Image 0 has a bad and a good caption; image 1 one caption, which image 0 resembles more.
+    images = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    texts = torch.tensor([[-1.0, 0.0], [1.0, 0.0], [0.9, 0.1]])
+    found = recall(images, texts, torch.tensor([0, 0, 1]))
+    # TR@1: image 0 finds caption 1 first; image 1 finds caption 2 first (0.1 against 0).
+    assert found.tr1 == 100.0
+    # IR@1: caption 0 prefers image 1 (0 against -1), caption 1 finds 0, caption 2 prefers 0.
+    assert found.ir1 == pytest.approx(100 / 3)
+    assert found.ir5 == 100.0
+
+
+def test_a_tie_between_right_and_wrong_is_a_miss_but_two_right_ones_may_tie() -> None:
+    images = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    owner = torch.tensor([0, 0, 1])
+    two_right = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert recall(images, two_right, owner).tr1 == 100.0
+    wrong_ties = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert recall(images, wrong_ties, owner).tr1 == 0.0
+
+
+@given(
+    images=st.integers(1, 9),
+    captions=st.integers(1, 3),
+    chunk=st.integers(1, 30),
+    seed=st.integers(0),
+)
+def test_recall_equals_sorting(images: int, captions: int, chunk: int, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed % 2**63)
+    # Few different values, so that ties are common.
+    u = torch.randint(-1, 2, (images, 3), generator=rng).float()
+    v = torch.randint(-1, 2, (images * captions, 3), generator=rng).float()
+    owner = torch.arange(images).repeat_interleave(captions)
+    found = recall(u, v, owner, chunk)
+    scores = u @ v.T
+    hits = 0
+    for image in range(images):
+        best = max(scores[image, c].item() for c in range(len(v)) if owner[c] == image)
+        above = sum(scores[image, c].item() >= best for c in range(len(v)) if owner[c] != image)
+        hits += above < 5
+    assert found.tr5 == pytest.approx(100 * hits / images)
+    hits = 0
+    for caption in range(len(v)):
+        mine = owner[caption].item()
+        above = sum(
+            (scores[i, caption] >= scores[mine, caption]).item() for i in range(images) if i != mine
+        )
+        hits += above < 1
+    assert found.ir1 == pytest.approx(100 * hits / len(v))
