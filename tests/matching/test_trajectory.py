@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.matching import TrajectoryMatcher
+from lors.matching.trajectory import distance_ratio
+from lors.seeding import generator
+from lors.workbench import Workbench
+
+
+def test_ratio_by_hand() -> None:
+    start, target = torch.zeros(3), torch.tensor([1.0, 2.0, 2.0])
+    theta = torch.tensor([1.0, 0.0, 1.0])
+    assert distance_ratio(theta, start, target, (1, 2)).item() == pytest.approx(5 / 9)
+    separate = distance_ratio(theta, start, target, (1, 2), "separate")
+    assert separate.item() == pytest.approx(0 / 1 + 5 / 8)
+
+
+def test_matching_is_a_function_of_the_generator(bench: Workbench) -> None:
+    matcher = TrajectoryMatcher(bench.setting())
+    losses, gradients = [], []
+    for key in (0, 0, 1):
+        pairs = bench.start()
+        losses.append(matcher.backward(pairs, generator(key)))
+        assert pairs.images.grad is not None
+        gradients.append(pairs.images.grad)
+    assert losses[0] == losses[1] != losses[2]
+    assert torch.equal(gradients[0], gradients[1])
+
+
+def test_every_part_receives_a_gradient_and_fixed_parts_none(bench: Workbench) -> None:
+    matcher = TrajectoryMatcher(bench.setting())
+    pairs = bench.start()
+    pairs.texts.requires_grad_(False)
+    matcher.backward(pairs, generator(0))
+    assert pairs.texts.grad is None
+    for name in ("images", "rates", "similarity.omega", "similarity.right"):
+        gradient = pairs.get_parameter(name).grad
+        assert gradient is not None
+        assert gradient.abs().sum() > 0, name
+
+
+def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:
+    """Encoding once per iteration and going back through the trunk once changes nothing."""
+    heads = Workbench(
+        load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"])
+    )
+    matcher = TrajectoryMatcher(heads.setting())
+    once = heads.start()
+    matcher.backward(once, generator(0))
+    model = heads.flat.model
+    again = heads.start()
+    gather = again.gather
+
+    def encode_each(indices: list[torch.Tensor], _: torch.Tensor) -> list[object]:
+        return [gather([index], model.freeze(again.images))[0] for index in indices]
+
+    again.gather = encode_each  # type: ignore[method-assign,assignment]
+    matcher.backward(again, generator(0))
+    assert once.images.grad is not None
+    assert again.images.grad is not None
+    torch.testing.assert_close(once.images.grad, again.images.grad)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lors.cli import app, main
+from lors.config import presets
+
+runner = CliRunner()
+
+
+def call(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the command as a shell would and give its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lors", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize("command", ["distill", "experts", "evaluate", "info", "presets"])
+def test_every_command_has_help(command: str) -> None:
+    result = runner.invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 200
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; from lors.cli import app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_presets_lists_all_and_prints_one() -> None:
+    listed = runner.invoke(app, ["presets"]).output
+    assert all(name in listed for name in presets())
+    assert runner.invoke(app, ["presets", "tiny"]).output == presets()["tiny"]
+
+
+def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert call("experts", "tiny", monkeypatch=monkeypatch) == 0
+    assert call("distill", "tiny", "evaluate.seeds=1", monkeypatch=monkeypatch) == 0
+    distilled = Path("runs/tiny/distilled.safetensors")
+    result = runner.invoke(app, ["evaluate", str(distilled), "evaluate.epochs=2"])
+    assert "IR@1" in result.output
+    described = runner.invoke(app, ["info", str(distilled)]).output
+    assert "nf_resnet_tiny" in described
+    assert "lowrank" in described
+    assert "random pairs" in runner.invoke(app, ["info", "runs/tiny"]).output
+    checkpoint = runner.invoke(app, ["info", "runs/tiny/checkpoint.safetensors"]).output
+    assert "iteration" in checkpoint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("distill", "dmo"),
+        ("distill", "tiny", "loss=none"),
+        ("distill", "tiny", "distill.budget=-1"),
+        ("distill", "tiny", "similarity.rank=100"),
+        ("experts", "tiny", "encoder.image=nf_resnet_tny"),
+        ("evaluate", "absent.safetensors"),
+        ("info", "absent.safetensors"),
+        ("presets", "dmo"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exit_code_2(
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(*arguments, monkeypatch=monkeypatch) == 2
+    captured = capfd.readouterr()
+    assert captured.err.startswith("error: ")
+    assert "Traceback" not in captured.err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lors.config import DistillConfig, load_config
+from lors.distill import Distillation, distill
+from lors.errors import DivergedError
+from lors.matching import TrajectoryMatcher
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench
+
+
+class Pull:
+    """A matcher with a known answer: pulls images towards one, with noise from the generator."""
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        noise = 0.1 * torch.randn(synthetic.images.shape, generator=generator)
+        loss = ((synthetic.images - 1 - noise) ** 2).mean() + (synthetic.texts**2).mean()
+        loss.backward()
+        return loss.item()
+
+
+def state(iterations: int = 40, **settings: Any) -> Distillation:
+    rates = {"images": 1.0, "texts": 1.0}
+    config = DistillConfig(iterations=iterations, learning_rates=rates, **settings)
+    pairs = SyntheticPairs(torch.zeros(3, 2), torch.ones(3, 2))
+    return Distillation(pairs, config, seed=0)
+
+
+def test_the_loop_learns() -> None:
+    pairs = distill(state(), Pull())
+    assert pairs.images.mean().item() == pytest.approx(1, abs=0.1)
+    assert pairs.texts.abs().max().item() < 0.01
+
+
+def test_fixed_parts_do_not_move() -> None:
+    pairs = distill(state(fixed=("images",)), Pull())
+    assert not pairs.images.any()
+    assert pairs.texts.abs().max().item() < 0.01
+
+
+def test_a_run_resumed_at_any_iteration_ends_with_the_same_bits(tmp_path: Path) -> None:
+    whole = distill(state(9, checkpoint_every=1), Pull())
+    for cut in range(1, 9):
+        first = state(cut, checkpoint_every=cut)
+        path = tmp_path / f"{cut}.safetensors"
+        distill(first, Pull(), checkpoint=lambda first=first, path=path: first.save(path, {}))
+        second = state(9)
+        second.resume(path)
+        assert second.iteration == cut
+        assert torch.equal(distill(second, Pull()).images, whole.images)
+
+
+def test_the_set_with_the_best_validation_recall_is_kept(tmp_path: Path) -> None:
+    recalls = iter([10.0, 30.0, 20.0])
+    seen: list[torch.Tensor] = []
+
+    def recall(pairs: SyntheticPairs) -> float:
+        seen.append(pairs.images.detach().clone())
+        return next(recalls)
+
+    run = state(15, evaluate_every=5)
+    pairs = distill(run, Pull(), recall=recall)
+    assert torch.equal(pairs.images, seen[1])
+    run.save(tmp_path / "c.safetensors", {})
+    again = state(15)
+    again.resume(tmp_path / "c.safetensors")
+    assert again.best_recall == 30.0
+    assert torch.equal(again.best["images"], seen[1])
+
+
+@pytest.mark.parametrize(
+    ("loss", "broken", "message"),
+    [
+        (math.nan, (), r"matching loss turned non-finite at iteration 2; .*inner_rate"),
+        (1.0, ("texts",), r"gradient of texts .* lower distill\.learning_rates\.texts"),
+        (1.0, ("images", "texts"), r"gradient of images .*inner rates 0\.1"),
+    ],
+)
+def test_a_run_that_turns_non_finite_names_the_culprit_and_keeps_its_state(
+    loss: float, broken: tuple[str, ...], message: str
+) -> None:
+    class Break(Pull):
+        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+            value = super().backward(synthetic, generator)
+            if run.iteration < 2:
+                return value
+            for part in broken:
+                synthetic.get_parameter(part).grad = torch.full((3, 2), torch.inf)
+            return loss
+
+    saved: list[int] = []
+    run = state()
+    with pytest.raises(DivergedError, match=message):
+        distill(run, Break(), checkpoint=lambda: saved.append(run.iteration))
+    assert saved == [2]
+    assert all(p.isfinite().all() for p in run.synthetic.parameters())
+
+
+def test_real_distillation_lowers_the_matching_loss(bench: Workbench) -> None:
+    config = load_config("tiny", ["distill.iterations=20"])
+    run = Distillation(bench.start(), config.distill, 0)
+    losses: list[float] = []
+    distill(run, TrajectoryMatcher(bench.setting()), log=lambda r: losses.append(r["loss"]))
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+def test_inner_rates_that_are_too_large_are_diagnosed(bench: Workbench) -> None:
+    config = load_config("tiny", ["distill.inner_rate=1e30"])
+    pairs = bench.start()
+    pairs.rates.data.fill_(config.distill.inner_rate)
+    run = Distillation(pairs, config.distill, 0)
+    with pytest.raises(DivergedError, match=r"inner rates 1e\+30"):
+        distill(run, TrajectoryMatcher(bench.setting()))

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from lors import DistilledSet, load_config
+from lors.artifacts import load
+from lors.config import Config
+from lors.errors import InputError
+from lors.evaluate import Outcome
+from lors.experts import TrajectoryStore
+from lors.pipeline import evaluate_set, run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, tiny: Config) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    run(tiny, out)
+    return out
+
+
+def tensors(run: Path) -> dict[str, torch.Tensor]:
+    return load(run / "distilled.safetensors", "distilled set")[1]
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None:
+    assert {path.name for path in finished.iterdir()} == {
+        "config.yaml",
+        "metrics.jsonl",
+        "checkpoint.safetensors",
+        "distilled.safetensors",
+        "results.json",
+    }
+    assert load_config(finished / "config.yaml") == tiny
+    records = [json.loads(line) for line in (finished / "metrics.jsonl").open()]
+    assert [record["iteration"] for record in records] == [1, 2, 3, 4, 5, 6]
+    assert {"loss", "rate_image", "rate_text", "seconds"} <= set(records[0])
+    assert [record["iteration"] for record in records if "recall" in record] == [3, 6]
+    results = json.loads((finished / "results.json").read_text())
+    assert list(results["rows"]) == ["full data", "random pairs", "distilled set"]
+    assert results["rows"]["random pairs"]["storage"] >= results["rows"]["distilled set"]["storage"]
+
+
+def test_two_runs_with_one_seed_are_equal(finished: Path, tiny: Config, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    run(tiny, again, references=False)
+    assert same(tensors(finished), tensors(again))
+    other = load_config("tiny", ["seed=1"])
+    run(other, tmp_path / "other", references=False)
+    assert not same(tensors(finished), tensors(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_an_interrupted_run_continues_to_the_same_bits(
+    after: int, finished: Path, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between checkpoints, with a half-written line of metrics."""
+    from lors.distill import Distillation
+
+    step = Distillation.step
+
+    def dies(self: Distillation, matcher: object) -> float:
+        if self.iteration == after:
+            raise MemoryError("killed")
+        return step(self, matcher)  # type: ignore[arg-type]
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Distillation, "step", dies)
+        with pytest.raises(MemoryError):
+            run(tiny, out)
+    assert not (out / "distilled.safetensors").exists()
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write('{"iteration": 5, "lo')
+    run(tiny, out, references=False)
+    assert same(tensors(finished), tensors(out))
+    records = [json.loads(line)["iteration"] for line in (out / "metrics.jsonl").open()]
+    assert records == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_finished_run_is_not_repeated_but_can_be_prolonged(
+    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    first = run(tiny, out, references=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("lors.pipeline.Workbench", None)
+        assert run(tiny, out) == first
+    longer = load_config("tiny", ["distill.iterations=8"])
+    run(longer, out, references=False)
+    run(longer, tmp_path / "at once", references=False)
+    assert load_config(out / "config.yaml").distill.iterations == 8
+    assert same(
+        load(out / "checkpoint.safetensors", "checkpoint")[1],
+        load(tmp_path / "at once" / "checkpoint.safetensors", "checkpoint")[1],
+    ) or same(tensors(out), tensors(tmp_path / "at once"))
+
+
+def test_another_configuration_in_the_same_directory_is_refused(
+    finished: Path, tmp_path: Path
+) -> None:
+    before = (finished / "distilled.safetensors").read_bytes()
+    with pytest.raises(InputError, match=r"similarity\.alpha: 1\.0, not 2\.0"):
+        run(load_config("tiny", ["similarity.alpha=2"]), finished)
+    with pytest.raises(InputError, match=r"distill\.iterations: 6, not 4"):
+        run(load_config("tiny", ["distill.iterations=4"]), finished)
+    assert (finished / "distilled.safetensors").read_bytes() == before
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty"):
+        run(load_config("tiny"), tmp_path)
+
+
+def test_a_bad_configuration_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown loss"):
+        run(load_config("tiny", ["loss=none"]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_budget_beyond_the_data_is_refused(tmp_path: Path) -> None:
+    config = load_config("tiny", ["distill.budget=300"])
+    with pytest.raises(InputError, match=r"200 pairs, fewer than distill\.budget"):
+        run(config, tmp_path / "run")
+
+
+def test_experts_in_a_folder_of_another_model_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "experts"
+    run(load_config("tiny", [f"experts.folder={folder}"]), tmp_path / "a", references=False)
+    other = load_config("tiny", [f"experts.folder={folder}", "encoder.temperature=0.1"])
+    with pytest.raises(InputError, match=r"encoder\.temperature: 0\.07, not 0\.1"):
+        run(other, tmp_path / "b")
+    assert isinstance(TrajectoryStore, type)
+
+
+def test_evaluating_a_saved_set_gives_the_numbers_of_its_run(finished: Path) -> None:
+    row = evaluate_set(finished / "distilled.safetensors")
+    results = json.loads((finished / "results.json").read_text())
+    assert row["recall"] == results["rows"]["distilled set"]["recall"]
+    more = evaluate_set(finished / "distilled.safetensors", ["evaluate.seeds=1"])
+    assert more["networks"] == 1
+
+
+def test_random_pairs_are_as_many_as_the_budget_holds_and_tuned_on_val(
+    finished: Path, tiny: Config
+) -> None:
+    from lors.baselines import random_pairs
+    from lors.workbench import Workbench
+
+    outcomes, chosen = random_pairs(Workbench(tiny))
+    assert all(isinstance(found, Outcome) for found in outcomes)
+    row = json.loads((finished / "results.json").read_text())["rows"]["random pairs"]
+    assert row["note"] == chosen
+    assert (
+        row["pairs"]
+        == tiny.distill.budget
+        == len(DistilledSet.load(finished / "distilled.safetensors")) + 1
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["encoder.scope=heads", "encoder.image_head=mlp", "encoder.text_head=mlp"],
+        ["distill.init=noise", "data.augment=true", "data.captions=each"],
+        ["matching.gradient=unrolled", "matching.ratio=separate", "loss=ence"],
+        ["matching.gradient=tesla", "similarity.kind=identity", "loss=nce"],
+        ["similarity.kind=full", "loss=bce", "distill.fixed=[images,rates]"],
+        ["similarity.kind=diagonal", "evaluate.legacy=true", "dtype=float64"],
+    ],
+)
+def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> None:
+    small = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]
+    results = run(load_config("tiny", [*small, *overrides]), tmp_path / "run", references=False)
+    assert 0 <= results["rows"]["distilled set"]["recall"]["last"]["mean"]["mean"] <= 100
