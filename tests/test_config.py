@@ -40,6 +40,7 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("seed.x.y=1", "not a section"),
         ("experts.epochs=1", "experts.epochs"),
         ("loss=nce", "similarity.kind=identity"),
+        ("similarity.kind=fixed", "similarity.values"),
         ("distill.fixed=[images,texts,similarity,rates]", "nothing would be learned"),
     ],
 )
@@ -60,7 +61,7 @@ def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
         ("encoder.text=lsaa", "did you mean 'lsa'"),
         ("encoder.text_head=linaer", "did you mean 'linear'"),
         ("data.source=scene", "did you mean 'scenes'"),
-        ("similarity.rank=100", "lower"),
+        ("similarity.rank=100", "set similarity.rank"),
         ("device=quantum", "device=auto"),
     ],
 )

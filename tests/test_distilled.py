@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,14 +48,19 @@ def test_the_file_holds_the_factors_and_never_the_matrix(
 
 @pytest.mark.parametrize("kind", SIMILARITIES)
 def test_every_similarity_is_saved(kind: str, bench: Workbench, tmp_path: Path) -> None:
-    config = load_config("tiny", [f"similarity.kind={kind}"])
     start = bench.start()
+    values = torch.randn(len(start), len(start), generator=torch.Generator().manual_seed(0))
+    np.save(tmp_path / "given.npy", values.numpy())
+    given = [f"similarity.values={tmp_path / 'given.npy'}"] if kind == "fixed" else []
+    config = load_config("tiny", [f"similarity.kind={kind}", *given])
     similarity = build_similarity(config.similarity, len(start))
     pairs = SyntheticPairs(start.images, start.texts, similarity)
     path = tmp_path / "set.safetensors"
     DistilledSet(pairs, config, bench.text_trunk, (0.5,), (0.25,)).save(path)
+    (tmp_path / "given.npy").unlink()
     again = DistilledSet.load(path)
     assert torch.equal(again.pairs.similarity.matrix(), similarity.matrix())
+    assert kind != "fixed" or torch.equal(again.pairs.similarity.matrix(), values)
 
 
 def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Workbench) -> None:

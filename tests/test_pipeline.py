@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from lors import DistilledSet, load_config
+from lors import load_config
 from lors.artifacts import load
 from lors.config import Config
 from lors.errors import InputError
-from lors.evaluate import Outcome
-from lors.experts import TrajectoryStore
 from lors.pipeline import evaluate_set, run
 
 
@@ -44,7 +42,7 @@ def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None
     assert {"loss", "rate_image", "rate_text", "seconds"} <= set(records[0])
     assert [record["iteration"] for record in records if "recall" in record] == [3, 6]
     results = json.loads((finished / "results.json").read_text())
-    assert list(results["rows"]) == ["full data", "random pairs", "distilled set"]
+    assert set(results["rows"]) == {"full data", "random pairs", "distilled set"}
     assert results["rows"]["random pairs"]["storage"] >= results["rows"]["distilled set"]["storage"]
 
 
@@ -100,7 +98,7 @@ def test_a_finished_run_is_not_repeated_but_can_be_prolonged(
     assert same(
         load(out / "checkpoint.safetensors", "checkpoint")[1],
         load(tmp_path / "at once" / "checkpoint.safetensors", "checkpoint")[1],
-    ) or same(tensors(out), tensors(tmp_path / "at once"))
+    )
 
 
 def test_another_configuration_in_the_same_directory_is_refused(
@@ -135,7 +133,6 @@ def test_experts_in_a_folder_of_another_model_are_refused(tmp_path: Path) -> Non
     other = load_config("tiny", [f"experts.folder={folder}", "encoder.temperature=0.1"])
     with pytest.raises(InputError, match=r"encoder\.temperature: 0\.07, not 0\.1"):
         run(other, tmp_path / "b")
-    assert isinstance(TrajectoryStore, type)
 
 
 def test_evaluating_a_saved_set_gives_the_numbers_of_its_run(finished: Path) -> None:
@@ -146,21 +143,13 @@ def test_evaluating_a_saved_set_gives_the_numbers_of_its_run(finished: Path) -> 
     assert more["networks"] == 1
 
 
-def test_random_pairs_are_as_many_as_the_budget_holds_and_tuned_on_val(
-    finished: Path, tiny: Config
-) -> None:
-    from lors.baselines import random_pairs
-    from lors.workbench import Workbench
-
-    outcomes, chosen = random_pairs(Workbench(tiny))
-    assert all(isinstance(found, Outcome) for found in outcomes)
-    row = json.loads((finished / "results.json").read_text())["rows"]["random pairs"]
-    assert row["note"] == chosen
-    assert (
-        row["pairs"]
-        == tiny.distill.budget
-        == len(DistilledSet.load(finished / "distilled.safetensors")) + 1
-    )
+def test_references_can_be_added_to_a_finished_run(tiny: Config, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    alone = run(tiny, out, references=False)
+    assert list(alone["rows"]) == ["distilled set"]
+    both = run(tiny, out)
+    assert set(both["rows"]) == {"full data", "random pairs", "distilled set"}
+    assert both["rows"]["distilled set"] == alone["rows"]["distilled set"]
 
 
 @pytest.mark.parametrize(

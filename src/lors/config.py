@@ -91,6 +91,7 @@ class SimilarityConfig(Section):
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
     rank: Count = 10
     alpha: float = Field(1.0, allow_inf_nan=False)
+    values: Path | None = Field(None, description="fixed: S as an .npy file of shape (N, N)")
 
 
 class MatchingConfig(Section):
@@ -175,6 +176,8 @@ class Config(Section):
                 "loss nce knows only the identity similarity: set loss=ence or "
                 "similarity.kind=identity"
             )
+        if (self.similarity.kind == "fixed") != (self.similarity.values is not None):
+            raise ValueError("similarity.kind=fixed and similarity.values go together: give both")
         if set(self.distill.fixed) == {"images", "texts", "similarity", "rates"}:
             raise ValueError("distill.fixed names every part: nothing would be learned")
         return self

@@ -52,9 +52,9 @@ class Distillation:
                 groups.append({"params": tensors, "lr": getattr(rates, part), "name": part})
         self.optimizer = torch.optim.SGD(groups, momentum=self.config.momentum)
 
-    def save(self, path: Path, origin: dict[str, Any]) -> None:
-        """Write a checkpoint; ``origin`` says which run it belongs to."""
-        header = {"origin": origin, "iteration": self.iteration, "best_recall": self.best_recall}
+    def save(self, path: Path) -> None:
+        """Write a checkpoint."""
+        header = {"iteration": self.iteration, "best_recall": self.best_recall}
         momenta = {
             name: self.optimizer.state[tensor]["momentum_buffer"]
             for name, tensor in self.synthetic.named_parameters()
@@ -142,8 +142,8 @@ def distill(
         run: the state to start or continue from.
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
-        checkpoint: called every ``checkpoint_every`` iterations, at the end, and before an error
-            or an interruption leaves the loop.
+        checkpoint: called every ``checkpoint_every`` iterations, at the end, and when the run
+            turns non-finite.
         log: receives one record per iteration.
         progress: who to tell.
 
@@ -169,7 +169,7 @@ def distill(
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
             if _due(run, config.checkpoint_every):
                 checkpoint()
-    except (DivergedError, KeyboardInterrupt):
+    except DivergedError:
         checkpoint()
         raise
     if run.best:

@@ -135,7 +135,9 @@ class DistilledSet:
         prefix = "text_trunk."
         trunk = {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
         state = {k: t for k, t in tensors.items() if not k.startswith(prefix)}
-        similarity = build_similarity(config.similarity, header["pairs"])
+        # The values of a fixed similarity are in the set, not where they once came from.
+        blank = config.similarity.model_copy(update={"values": None})
+        similarity = build_similarity(blank, header["pairs"])
         pairs = SyntheticPairs(state["images"], state["texts"], similarity)
         pairs.load_state_dict(state)
         return cls(

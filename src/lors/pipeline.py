@@ -22,6 +22,8 @@ from lors.workbench import Workbench, check
 
 __all__ = ["evaluate_set", "run"]
 
+REFERENCES = ("full data", "random pairs")
+
 
 def run(
     config: Config, out: str | Path, progress: Progress | None = None, references: bool = True
@@ -45,29 +47,22 @@ def run(
     out = Path(out)
     check(config)
     _claim(out, config)
-    results = _read_results(out)
-    if results and config.distill.iterations == results["iterations"]:
+    results = _read_results(out, config)
+    wanted = [*(REFERENCES if references else ()), "distilled set"]
+    if all(name in results["rows"] for name in wanted):
         return results
     bench = Workbench(config, progress)
-    distilled, seconds = _distil(bench, out)
-    rows = {"full data": _row(full_data(bench), pairs=len(bench.real["train"]))}
-    if not references:
-        rows = {}
+    distilled, results["seconds_to_distil"] = _distil(bench, out)
     if references:
+        results["rows"]["full data"] = _row(full_data(bench), pairs=len(bench.real["train"]))
         outcomes, chosen = random_pairs(bench)
-        rows["random pairs"] = _row(outcomes, pairs=config.distill.budget, note=chosen)
-    rows["distilled set"] = _row(
-        _evaluate(bench, distilled, config.evaluate.seeds),
+        results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
+    results["rows"]["distilled set"] = _row(
+        _evaluate(bench, distilled),
         pairs=len(distilled),
         storage=distilled.storage(),
         note=f"{config.loss}, {config.similarity.kind} S",
     )
-    results = {
-        "iterations": config.distill.iterations,
-        "seconds_to_distil": seconds,
-        "versions": artifacts.versions(),
-        "rows": rows,
-    }
     artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
     return results
 
@@ -88,8 +83,7 @@ def evaluate_set(
     distilled = DistilledSet.load(path)
     config = load_config(distilled.config.model_dump(mode="json"), overrides)
     bench = Workbench(config, progress, distilled.text_trunk)
-    outcomes = _evaluate(bench, distilled, config.evaluate.seeds)
-    return _row(outcomes, pairs=len(distilled), storage=distilled.storage())
+    return _row(_evaluate(bench, distilled), pairs=len(distilled), storage=distilled.storage())
 
 
 def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
@@ -115,7 +109,7 @@ def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
             state,
             matcher,
             recall=lambda synthetic: _val_recall(bench, synthetic),
-            checkpoint=lambda: state.save(checkpoint, {}),
+            checkpoint=lambda: state.save(checkpoint),
             log=log,
             progress=bench.progress,
         )
@@ -130,8 +124,9 @@ def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
     return measure(model, bench.real["val"]).mean
 
 
-def _evaluate(bench: Workbench, distilled: DistilledSet, seeds: int) -> list[Outcome]:
+def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
     pairs = distilled.pairs.to(bench.device, bench.dtype)
+    seeds = bench.config.evaluate.seeds
     outcomes = []
     for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):
         keys = (bench.config.seed, "evaluation network", seed)
@@ -174,15 +169,22 @@ def _claim(out: Path, config: Config) -> None:
     artifacts.write_text(path, config.yaml())
 
 
-def _read_results(out: Path) -> dict[str, Any]:
+def _read_results(out: Path, config: Config) -> dict[str, Any]:
+    """The results of this run so far; those of a shorter run do not count."""
+    empty = {
+        "iterations": config.distill.iterations,
+        "seconds_to_distil": None,
+        "versions": artifacts.versions(),
+        "rows": {},
+    }
     path = out / "results.json"
     if not path.exists():
-        return {}
+        return empty
     try:
         results: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except ValueError:
+        return results if results["iterations"] == config.distill.iterations else empty
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
-    return results
 
 
 def _lines_before(metrics: Path, iteration: int) -> list[str]:

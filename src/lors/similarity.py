@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -38,8 +39,6 @@ class Similarity(nn.Module, ABC):
     Args:
         pairs: N, the number of pairs.
     """
-
-    learned = True
 
     def __init__(self, pairs: int) -> None:
         super().__init__()
@@ -75,8 +74,6 @@ class Similarity(nn.Module, ABC):
 
 class Identity(Similarity):
     """S = I: image i belongs to text i and to no other. Nothing is learned or stored."""
-
-    learned = False
 
     @classmethod
     def stored(cls, config: SimilarityConfig, pairs: int) -> int:
@@ -167,7 +164,6 @@ class Fixed(Similarity):
         values: S, of shape (N, N); the identity until it is given.
     """
 
-    learned = False
     values: Tensor
 
     def __init__(self, pairs: int, values: Tensor | None = None) -> None:
@@ -186,6 +182,18 @@ class Fixed(Similarity):
 
     def forward(self, index: Tensor) -> Tensor:
         return self.values[index[:, None], index]
+
+    @classmethod
+    def from_config(
+        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+    ) -> Fixed:
+        if config.values is None:
+            return cls(pairs)
+        try:
+            values = np.load(config.values, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read similarity.values: {error}") from None
+        return cls(pairs, torch.from_numpy(values).float())
 
 
 SIMILARITIES: dict[str, type[Similarity]] = {

@@ -26,7 +26,7 @@ from lors.matching import MATCHERS, Setting
 from lors.matching.meta_gradient import META_GRADIENTS
 from lors.progress import Progress, Silent
 from lors.seeding import derive_seed, generator
-from lors.similarity import SIMILARITIES, build_similarity
+from lors.similarity import build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
 __all__ = ["Workbench", "check"]
@@ -39,12 +39,11 @@ def check(config: Config) -> None:
     choose(HEADS, config.encoder.image_head, "head")
     choose(HEADS, config.encoder.text_head, "head")
     choose(LOSSES, config.loss, "loss")
-    choose(SIMILARITIES, config.similarity.kind, "similarity")
     choose(MATCHERS, config.matching.kind, "matcher")
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
     check_image_trunk(config.encoder.image, config.encoder.image_weights)
     _device(config.device)
-    _pair_count(config)
+    build_similarity(config.similarity, _pair_count(config))
 
 
 class Workbench:
@@ -175,13 +174,7 @@ class Workbench:
 
 def _pair_count(config: Config) -> int:
     numbers = 3 * config.encoder.image_size**2 + config.encoder.text_dim
-    count = pairs_within(config.distill.budget, numbers, config.similarity)
-    if config.similarity.kind == "lowrank" and config.similarity.rank > count:
-        raise InputError(
-            f"similarity.rank {config.similarity.rank} is larger than the {count} pairs that a "
-            f"budget of {config.distill.budget} holds: lower it"
-        )
-    return count
+    return pairs_within(config.distill.budget, numbers, config.similarity)
 
 
 def _device(name: str) -> torch.device:
