@@ -35,11 +35,11 @@ def main() -> None:
         sys.exit("the run with the identity similarity failed")
 
     rows = json.loads((OUT / "results.json").read_text())["rows"]
-    rows["identity"] = json.loads((TWIN / "results.json").read_text())["rows"]["distilled set"]
+    rows["same, S = I"] = json.loads((TWIN / "results.json").read_text())["rows"]["distilled set"]
     console.print(results_table(rows))
     lors, identity, random = (
         rows[name]["recall"]["chosen"]["mean"]["mean"]
-        for name in ("distilled set", "identity", "random pairs")
+        for name in ("distilled set", "same, S = I", "random pairs")
     )
     console.print(
         f"With the storage of {rows['random pairs']['pairs']} pairs, LoRS reaches a mean recall of "

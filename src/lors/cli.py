@@ -129,24 +129,29 @@ def presets(
     console.print(table)
 
 
+METRICS = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")
+
+
 def results_table(rows: dict[str, Any]) -> Table:
-    """Recalls on the test split: mean ± deviation over networks."""
-    table = Table(title="Recall on the test split (%), at the epoch chosen on val")
-    for column in ("", "pairs", "storage", "IR@1", "IR@5", "IR@10", "TR@1", "TR@5", "TR@10"):
-        table.add_column(column, justify="left" if not column else "right")
-    for column in ("mean", "mean, last epoch"):
-        table.add_column(column, justify="right", style="bold" if column == "mean" else "")
-    legacy = any("legacy" in row["recall"] for row in rows.values())
-    if legacy:
-        table.add_column("mean, best on test (legacy)", justify="right", style="dim")
-    for name, row in rows.items():
-        chosen = row["recall"]["chosen"]
-        cells = [_cell(chosen[key]) for key in ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")]
-        cells += [
-            _cell(row["recall"][key]["mean"]) for key in ("last", "legacy") if key in row["recall"]
-        ]
-        label = f"{name} ({row['note']})" if row["note"] else name
-        table.add_row(label, str(row["pairs"]), f"{row['storage']:.2f}", *cells)
+    """Recalls on the test split, one column per set: mean ± deviation over networks."""
+    table = Table("", title="Recall on the test split (%), epoch chosen on val")
+    for name in rows:
+        table.add_column(name, justify="right")
+    table.add_row("pairs", *(str(row["pairs"]) for row in rows.values()))
+    table.add_row("storage in pairs", *(f"{row['storage']:.2f}" for row in rows.values()))
+    table.add_row("trained with", *(row["note"] for row in rows.values()), end_section=True)
+    for metric in METRICS:
+        cells = (_cell(row["recall"]["chosen"][metric]) for row in rows.values())
+        table.add_row(
+            "mean" if metric == "mean" else f"{metric[:2].upper()}@{metric[2:]}",
+            *cells,
+            style="bold" if metric == "mean" else "",
+            end_section=metric in ("ir10", "tr10", "mean"),
+        )
+    labels = {"last": "mean, last epoch", "legacy": "mean, best on test (legacy)"}
+    for reading, label in labels.items():
+        if all(reading in row["recall"] for row in rows.values()):
+            table.add_row(label, *(_cell(row["recall"][reading]["mean"]) for row in rows.values()))
     return table
 
 

@@ -54,14 +54,15 @@ def run(
     bench = Workbench(config, progress)
     distilled, results["seconds_to_distil"] = _distil(bench, out)
     if references:
-        results["rows"]["full data"] = _row(full_data(bench), pairs=len(bench.real["train"]))
+        count, rate = len(bench.real["train"]), config.experts.rate
+        results["rows"]["full data"] = _row(full_data(bench), count, note=f"nce, rate {rate:g}")
         outcomes, chosen = random_pairs(bench)
         results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
     results["rows"]["distilled set"] = _row(
         _evaluate(bench, distilled),
         pairs=len(distilled),
         storage=distilled.storage(),
-        note=f"{config.loss}, {config.similarity.kind} S",
+        note=f"{config.loss}, {config.similarity.kind} S, learned rates",
     )
     artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
     return results
@@ -83,7 +84,7 @@ def evaluate_set(
     distilled = DistilledSet.load(path)
     config = load_config(distilled.config.model_dump(mode="json"), overrides)
     bench = Workbench(config, progress, distilled.text_trunk)
-    return _row(_evaluate(bench, distilled), pairs=len(distilled), storage=distilled.storage())
+    return _row(_evaluate(bench, distilled), len(distilled), distilled.storage(), config.loss)
 
 
 def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
