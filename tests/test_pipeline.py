@@ -90,7 +90,7 @@ def test_a_finished_run_is_not_repeated_but_can_be_prolonged(
     first = run(tiny, out, references=False)
     with monkeypatch.context() as patch:
         patch.setattr("lors.pipeline.Workbench", None)
-        assert run(tiny, out) == first
+        assert run(tiny, out, references=False) == first
     longer = load_config("tiny", ["distill.iterations=8"])
     run(longer, out, references=False)
     run(longer, tmp_path / "at once", references=False)

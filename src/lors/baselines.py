@@ -8,7 +8,7 @@ from lors.workbench import Workbench
 
 __all__ = ["full_data", "random_pairs"]
 
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
+RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 TUNED_LOSSES = ("nce", "wbce")
 
 
