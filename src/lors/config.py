@@ -1,4 +1,7 @@
-"""Typed configuration: one YAML file, or the name of a preset, plus ``key=value`` overrides."""
+"""Typed configuration: one YAML file, or the name of a preset, plus ``key=value`` overrides.
+
+A file may start from another with ``base: NAME`` and say only what differs.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +43,16 @@ class Section(BaseModel):
 class DataConfig(Section):
     """The real pairs and where they come from."""
 
-    source: str = Field("scenes", description="scenes, karpathy or table")
-    root: Path | None = Field(None, description="folder below which images and annotations lie")
+    source: str = Field("scenes", description="where pairs come from: a name in data.SOURCES")
+    root: Path | None = Field(None, description="folder below which all files of the data lie")
+    name: str | None = Field(None, description="huggingface: a dataset of the Hub, if no root")
     annotations: dict[str, str] = Field(
         default_factory=dict,
-        description="karpathy: split -> JSON file; table: {all: file} or split -> file",
+        description="karpathy, table: split -> file; webdataset: split -> pattern of shards; "
+        "embeddings: images and texts -> file",
     )
+    image_column: str = Field("image", description="huggingface: which column holds images")
+    caption_column: str = Field("caption", description="huggingface: captions, text or a list")
     holdout: float = Field(
         0.1, gt=0, lt=0.5, description="share of train that becomes a val or test split not given"
     )
@@ -62,16 +69,29 @@ class DataConfig(Section):
 class EncoderConfig(Section):
     """The dual encoder."""
 
-    image: str = Field("nf_resnet_tiny", description="any timm model")
+    image: str = Field("nf_resnet_tiny", description="any timm model, or one of the paper's names")
     image_weights: str | None = Field(None, description="hub, a local weight file, or none")
     image_size: Count = 32
     image_head: str = Field("none", description="none, linear or mlp")
-    text: str = Field("lsa", description="lsa: TF-IDF + SVD fitted on the training captions")
-    text_dim: Count = 64
+    text: str = Field("lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …")
+    text_weights: Literal["pretrained", "none"] = Field(
+        "pretrained", description="none builds the text trunk from its configuration alone"
+    )
+    text_pooling: Literal["auto", "cls", "mean"] = Field(
+        "auto", description="how tokens become one embedding; auto asks the model"
+    )
+    text_dim: Count = Field(64, description="lsa: dimensions of the embedding")
+    text_length: Count = Field(32, description="scope all: tokens per caption")
     text_head: str = Field("linear", description="linear or mlp")
-    embed_dim: Count | None = Field(None, description="joint space; default: the image trunk's")
+    embed_dim: Count | None = Field(None, description="joint space; default: the image features'")
     temperature: Rate = 0.07
-    scope: Literal["heads", "image"] = Field("image", description="which parts train")
+    scope: Literal["heads", "image", "all"] = Field("image", description="which parts train")
+    space: Literal["pixels", "features"] = Field(
+        "pixels", description="what a synthetic image is; features needs scope heads"
+    )
+    standardise: bool = Field(
+        True, description="centre and scale frozen features and text embeddings by train"
+    )
 
 
 class ExpertsConfig(Section):
@@ -147,10 +167,19 @@ class EvaluateConfig(Section):
     legacy: bool = Field(False, description="also report the best epoch on the test split")
 
 
+class Expected(Section):
+    """What a published cell reports, for comparison; nothing computes with it."""
+
+    recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
+    full_data: float | None = Field(None, description="the same for the full training data")
+    source: str = ""
+
+
 class Config(Section):
     """Everything a run needs to know."""
 
     description: str = ""
+    expected: Expected | None = None
     seed: int = 0
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     dtype: Literal["float32", "float64", "bfloat16"] = "float32"
@@ -170,6 +199,11 @@ class Config(Section):
             raise ValueError(
                 f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
                 f"experts.epochs is {self.experts.epochs}"
+            )
+        if self.encoder.space == "features" and self.encoder.scope != "heads":
+            raise ValueError(
+                "synthetic features bypass the image trunk, so it cannot train: "
+                "encoder.space=features needs encoder.scope=heads"
             )
         if self.loss == "nce" and self.similarity.kind != "identity":
             raise ValueError(
@@ -251,7 +285,17 @@ def _read(name: str) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise InputError(f"configuration {name!r} must be a mapping of settings")
-    return values
+    base = values.pop("base", None)
+    return _merge(_read(str(base)), values) if base else values
+
+
+def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The base with the changes put in, section by section."""
+    merged = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = _merge(base[key], value) if both else value
+    return merged
 
 
 def _parse(text: str, what: str) -> Any:
