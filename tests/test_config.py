@@ -33,7 +33,7 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("encoder.temperature=.nan", "finite"),
         ("distill.iteration=5", "did you mean 'iterations'"),
         ("distil.iterations=5", "did you mean 'distill'"),
-        ("encoder.scope=everything", "'heads' or 'image'"),
+        ("encoder.scope=everything", "'heads', 'image' or 'all'"),
         ("distill.fixed=[pictures]", "'images'"),
         ("iterations", "section.key=value"),
         ("seed=[", "not valid YAML"),
@@ -41,12 +41,14 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("experts.epochs=1", "experts.epochs"),
         ("loss=nce", "similarity.kind=identity"),
         ("similarity.kind=fixed", "similarity.values"),
+        ("encoder.space=features", "encoder.scope=heads"),
+        ("encoder={space: features, scope: heads}", "data.augment=false"),
         ("distill.fixed=[images,texts,similarity,rates]", "nothing would be learned"),
     ],
 )
 def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load_config({"seed": 1}, [override])
+        load_config({"seed": 1, "data": {"augment": True}}, [override])
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,15 @@ def test_missing_and_malformed_files_are_refused(tmp_path: Path) -> None:
     path.write_text("- 1")
     with pytest.raises(InputError, match="mapping"):
         load_config(path)
+
+
+def test_a_file_may_start_from_another(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: demo\nsimilarity: {rank: 3}\n")
+    config, base = load_config(path), load_config("demo")
+    assert config.similarity.rank == 3
+    assert config.similarity.alpha == base.similarity.alpha
+    assert config.distill == base.distill
 
 
 def test_yaml_never_builds_objects(tmp_path: Path) -> None:

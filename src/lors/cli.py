@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
+from rich.table import Column, Table
 
 from lors.errors import InputError, LorsError
 
@@ -83,6 +83,12 @@ def evaluate(
         Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors).")
     ],
     overrides: Overrides = None,
+    image_trunk: Annotated[
+        str | None, typer.Option(help="Evaluate with this image trunk instead; pixel sets only.")
+    ] = None,
+    image_weights: Annotated[
+        str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
+    ] = None,
 ) -> None:
     """Train fresh networks on a distilled set and measure their recall on the test split.
 
@@ -91,9 +97,30 @@ def evaluate(
     """
     from lors.pipeline import evaluate_set
 
+    changes = list(overrides or ())
+    if image_trunk is not None:
+        weights = image_weights or "null"
+        changes += [f"encoder.image={image_trunk}", f"encoder.image_weights={weights}"]
     with Display() as display:
-        row = evaluate_set(distilled, overrides or (), display)
+        row = evaluate_set(distilled, changes, display)
     console.print(results_table({distilled.name: row}))
+
+
+@app.command()
+def plan(config: Source, overrides: Overrides = None) -> None:
+    """Print parameters, storage, memory and time of a configuration before running it.
+
+    From a short measurement on this device; neither data nor pretrained weights are needed.
+    """
+    from lors.config import load_config
+    from lors.plan import plan as measure
+
+    table = Table("", config)
+    with console.status("measuring"):
+        facts = measure(load_config(config, overrides or ()))
+    for name, value in facts.items():
+        table.add_row(name, value)
+    console.print(table)
 
 
 @app.command()
@@ -114,8 +141,6 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="Print this preset as YAML.")] = None,
 ) -> None:
     """List the configurations that come with lors, or print one."""
-    import yaml
-
     from lors.config import load_config
     from lors.config import presets as known
 
@@ -123,10 +148,16 @@ def presets(
         load_config(name)
         typer.echo(known()[name], nl=False)
         return
-    table = Table("preset", "what it does")
-    for preset, text in known().items():
-        table.add_row(preset, yaml.safe_load(text)["description"])
+    table = Table(
+        Column("preset", no_wrap=True), "what it does", "published recall", "of full data"
+    )
+    for preset in known():
+        config = load_config(preset)
+        expected = config.expected
+        numbers = (expected.recall, expected.full_data) if expected else (None, None)
+        table.add_row(preset, config.description, *("" if n is None else str(n) for n in numbers))
     console.print(table)
+    console.print("Memory and time on this device: [bold]lors plan PRESET[/]")
 
 
 METRICS = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")
@@ -195,6 +226,9 @@ class Display:
             f"{name.replace('_', ' ')} {value:.3g}" for name, value in self._facts.items()
         )
         self._bars.update(self._task, facts=shown)
+
+    def say(self, text: str) -> None:
+        self._bars.console.print(text)
 
 
 def main() -> None:

@@ -205,6 +205,8 @@ class Config(Section):
                 "synthetic features bypass the image trunk, so it cannot train: "
                 "encoder.space=features needs encoder.scope=heads"
             )
+        if self.encoder.space == "features" and self.data.augment:
+            raise ValueError("features cannot be augmented: set data.augment=false")
         if self.loss == "nce" and self.similarity.kind != "identity":
             raise ValueError(
                 "loss nce knows only the identity similarity: set loss=ence or "

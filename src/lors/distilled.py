@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from lors import artifacts
 from lors.config import Config
-from lors.encoders import DualEncoder, TextTrunk
-from lors.encoders.text import TEXT_TRUNKS
+from lors.encoders import DualEncoder, Standard, TextTrunk
+from lors.encoders.text import kind_of, restore_text_trunk
 from lors.errors import InputError, choose
 from lors.losses import LOSSES, Loss
+from lors.progress import Silent
 from lors.seeding import generator
 from lors.similarity import build_similarity
 from lors.synthetic import SyntheticPairs
@@ -26,6 +26,7 @@ from lors.training import Batch
 __all__ = ["DistilledSet"]
 
 KIND = "distilled set"
+STANDARDS = ("image_standard", "text_standard")
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ class DistilledSet:
         pairs: images, texts, similarity and inner rates.
         config: the configuration it was made with: encoders, loss, protocol, seed.
         text_trunk: embeds new captions as the set's texts are embedded.
-        mean: of the image normalisation, per channel.
+        mean: of the pixel normalisation, per channel; empty in space features.
         std: likewise.
+        image_standard: scope heads: standardises the features of the image trunk; in space
+            features, the images of the set are such features.
+        text_standard: standardises the embeddings of the text trunk.
     """
 
     pairs: SyntheticPairs
@@ -48,6 +52,8 @@ class DistilledSet:
     text_trunk: TextTrunk
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    image_standard: Standard | None = None
+    text_standard: Standard | None = None
 
     def __post_init__(self) -> None:
         budget = self.config.distill.budget
@@ -78,11 +84,32 @@ class DistilledSet:
         return self.pairs.storage()
 
     def pixels(self) -> Tensor:
-        """The images for looking at. Shape: (N, 3, size, size), uint8"""
-        like = {"device": self.pairs.images.device, "dtype": self.pairs.images.dtype}
-        mean = torch.tensor(self.mean, **like).view(-1, 1, 1)  # type: ignore[arg-type]
-        std = torch.tensor(self.std, **like).view(-1, 1, 1)  # type: ignore[arg-type]
-        return (255 * (self.pairs.images * std + mean)).round().clamp(0, 255).to(torch.uint8)
+        """The images for looking at. Shape: (N, 3, size, size), uint8
+
+        Raises:
+            InputError: the set is in space features.
+        """
+        if self.config.encoder.space == "features":
+            raise InputError("a set of features has no pixels to look at")
+        images = self.pairs.images
+        mean, std = (images.new_tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
+        return (255 * (images * std + mean)).round().clamp(0, 255).to(torch.uint8)
+
+    def embed(self, captions: Sequence[str]) -> Tensor:
+        """New captions as the set's texts are embedded. Shape: (C, text_dim)"""
+        embedded = torch.from_numpy(self.text_trunk.embed(captions, Silent()))
+        return embedded if self.text_standard is None else self.text_standard(embedded)
+
+    def images_for(self, model: DualEncoder) -> Tensor:
+        """The images as a network wants them that normalises pixels in another way."""
+        if (model.mean, model.std) == (self.mean, self.std):
+            return self.pairs.images.detach()
+        images = self.pairs.images.detach()
+        mean, std, new_mean, new_std = (
+            images.new_tensor(values).view(-1, 1, 1)
+            for values in (self.mean, self.std, model.mean, model.std)
+        )
+        return (images * std + mean - new_mean) / new_std
 
     def batches(
         self, batch_size: int = 128, seed: int = 0, model: DualEncoder | None = None
@@ -109,11 +136,16 @@ class DistilledSet:
             "storage": self.storage(),
             "mean": self.mean,
             "std": self.std,
-            "text_trunk": trunk_header,
+            "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
             "versions": artifacts.versions(),
         }
+        groups = {"text_trunk": trunk_tensors}
+        for name in STANDARDS:
+            standard = getattr(self, name)
+            if standard is not None:
+                groups[name] = standard.state_dict()
         tensors = dict(self.pairs.state_dict())
-        tensors |= {f"text_trunk.{name}": tensor for name, tensor in trunk_tensors.items()}
+        tensors |= {f"{group}.{k}": t for group, ts in groups.items() for k, t in ts.items()}
         artifacts.save(Path(path), KIND, header, tensors)
 
     @classmethod
@@ -126,26 +158,29 @@ class DistilledSet:
         header, tensors = artifacts.load(Path(path), KIND)
         try:
             return cls._restore(header, tensors)
-        except (KeyError, TypeError, ValueError, RuntimeError, ValidationError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"{str(path)!r} is damaged: {error}") from None
 
     @classmethod
     def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
         config = Config.model_validate(header["config"])
-        prefix = "text_trunk."
-        trunk = {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
-        state = {k: t for k, t in tensors.items() if not k.startswith(prefix)}
+        groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
+        for name, tensor in tensors.items():
+            group, _, rest = name.partition(".")
+            known = group in groups
+            groups[group if known else ""][rest if known else name] = tensor
         # The values of a fixed similarity are in the set, not where they once came from.
         blank = config.similarity.model_copy(update={"values": None})
         similarity = build_similarity(blank, header["pairs"])
-        pairs = SyntheticPairs(state["images"], state["texts"], similarity)
-        pairs.load_state_dict(state)
+        pairs = SyntheticPairs(groups[""]["images"], groups[""]["texts"], similarity)
+        pairs.load_state_dict(groups[""])
+        trunk = header["text_trunk"]
+        standards = {name: Standard(**groups[name]) for name in STANDARDS if groups[name]}
         return cls(
-            pairs=pairs,
-            config=config,
-            text_trunk=choose(TEXT_TRUNKS, config.encoder.text, "text trunk").restore(
-                header["text_trunk"], trunk
-            ),
-            mean=tuple(header["mean"]),
-            std=tuple(header["std"]),
+            pairs,
+            config,
+            restore_text_trunk(trunk["kind"], config.encoder, trunk, groups["text_trunk"]),
+            tuple(header["mean"]),
+            tuple(header["std"]),
+            **standards,
         )

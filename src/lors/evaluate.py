@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from lors.config import EvaluateConfig
-from lors.encoders import DualEncoder, FlatModel
-from lors.encoders.encoded import EncodedSplit
+from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import Loss
 from lors.retrieval import Recall, recall
 from lors.seeding import generator

@@ -83,6 +83,15 @@ def evaluate_set(
     """
     distilled = DistilledSet.load(path)
     config = load_config(distilled.config.model_dump(mode="json"), overrides)
+    made_with, asked = distilled.config.encoder, config.encoder
+    if asked.space == "features" and (asked.image, asked.image_weights) != (
+        made_with.image,
+        made_with.image_weights,
+    ):
+        raise InputError(
+            f"this set holds features of {made_with.image!r}, which no other trunk can use: "
+            "distil in space pixels to evaluate with another trunk"
+        )
     bench = Workbench(config, progress, distilled.text_trunk)
     return _row(_evaluate(bench, distilled), len(distilled), distilled.storage(), config.loss)
 
@@ -127,6 +136,7 @@ def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
 
 def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
     pairs = distilled.pairs.to(bench.device, bench.dtype)
+    pairs.images.data = distilled.images_for(bench.flat.model)
     seeds = bench.config.evaluate.seeds
     outcomes = []
     for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):

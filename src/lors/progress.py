@@ -21,6 +21,10 @@ class Progress(Protocol):
         """Show these facts beside the work under way, e.g. ``loss=0.93``."""
         ...
 
+    def say(self, text: str) -> None:
+        """Show a sentence that the user should know."""
+        ...
+
 
 class Silent:
     """Shows nothing."""
@@ -29,4 +33,7 @@ class Silent:
         return iter(items)
 
     def note(self, **facts: Any) -> None:
+        pass
+
+    def say(self, text: str) -> None:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from functools import cached_property
@@ -9,41 +10,55 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from lors.artifacts import home
 from lors.config import Config
 from lors.data import SOURCES, load_pairs
 from lors.distilled import DistilledSet
-from lors.encoders import DualEncoder, FlatModel, TextTrunk, build_dual_encoder, fit_once
-from lors.encoders.encoded import EncodedSplit, encode_split
+from lors.encoders import (
+    DualEncoder,
+    EncodedSplit,
+    FlatModel,
+    Frozen,
+    Standard,
+    TextTrunk,
+    build_dual_encoder,
+    build_text_trunk,
+    embed_once,
+)
+from lors.encoders.features import cached_features
+from lors.encoders.given_text import GivenText
 from lors.encoders.heads import HEADS
-from lors.encoders.image import check_image_trunk
-from lors.encoders.text import TEXT_TRUNKS
+from lors.encoders.image import check_image_trunk, has_batch_norm, image_trunk, trunk_key
+from lors.encoders.text import check_text_trunk
+from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError, choose
 from lors.experts import TrajectoryStore, train_expert
 from lors.losses import LOSSES
 from lors.matching import MATCHERS, Setting
 from lors.matching.meta_gradient import META_GRADIENTS
 from lors.progress import Progress, Silent
-from lors.seeding import derive_seed, generator
+from lors.seeding import derive_seed, generator, global_seed
 from lors.similarity import build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
-__all__ = ["Workbench", "check"]
+__all__ = ["Workbench", "check", "find_device"]
 
 
 def check(config: Config) -> None:
-    """Refuse names and devices that do not exist, before any work starts."""
+    """Refuse names, devices and ranks that cannot be, before any work starts."""
     choose(SOURCES, config.data.source, "data source")
-    choose(TEXT_TRUNKS, config.encoder.text, "text trunk")
     choose(HEADS, config.encoder.image_head, "head")
     choose(HEADS, config.encoder.text_head, "head")
     choose(LOSSES, config.loss, "loss")
     choose(MATCHERS, config.matching.kind, "matcher")
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
+    check_text_trunk(config.encoder.text)
     check_image_trunk(config.encoder.image, config.encoder.image_weights)
-    _device(config.device)
-    build_similarity(config.similarity, _pair_count(config))
+    find_device(config.device)
+    if config.similarity.kind != "fixed":  # whose size is checked when the number of pairs is known
+        build_similarity(config.similarity, config.distill.budget)
 
 
 class Workbench:
@@ -52,7 +67,7 @@ class Workbench:
     Args:
         config: what to work on.
         progress: who to tell about long work.
-        text_trunk: use this one, e.g. a distilled set's, instead of fitting one.
+        text_trunk: use this one, e.g. a distilled set's, instead of building one.
     """
 
     def __init__(
@@ -63,7 +78,7 @@ class Workbench:
     ) -> None:
         check(config)
         self.config, self.progress = config, progress or Silent()
-        self.device = _device(config.device)
+        self.device = find_device(config.device)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         self.pairs = load_pairs(config.data, config.encoder.image_size, self.progress)
@@ -73,36 +88,91 @@ class Workbench:
                 f"the training split has {len(train)} pairs, fewer than distill.budget "
                 f"({config.distill.budget}): lower the budget"
             )
-        self.text_trunk = text_trunk or fit_once(config.encoder, train.captions)
+        if train.texts is not None and config.encoder.space != "features":
+            raise InputError(
+                "embeddings have no pixels: set encoder.space=features encoder.scope=heads "
+                "encoder.image_head=mlp"
+            )
+        if text_trunk is not None:
+            self.text_trunk = text_trunk
+        elif train.texts is not None:
+            self.text_trunk = GivenText(train.texts.shape[1], self.pairs.fingerprint)
+        else:
+            self.text_trunk = build_text_trunk(config.encoder, train.captions)
+        if config.encoder.scope == "all" and not isinstance(self.text_trunk, TransformersText):
+            raise InputError(
+                "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
+            )
+
+    @cached_property
+    def real(self) -> dict[str, EncodedSplit]:
+        """The real splits as the dual encoder takes them."""
+        splits = {}
+        for name, split in self.pairs.splits.items():
+            augmented = self.config.data.augment and name == "train"
+            encoded = self._trunk is not None and not augmented
+            images = self._features(name) if encoded else split.images
+            splits[name] = EncodedSplit(images, self._texts(name), split.owner)
+        return splits
+
+    @cached_property
+    def frozen(self) -> Frozen:
+        """What all networks of this configuration share."""
+        config = self.config.encoder
+        standardise, heads = config.standardise, config.scope == "heads"
+        features = self._features("train") if heads else None
+        trunk = self._trunk if config.space == "pixels" else None
+        if isinstance(self.text_trunk, TransformersText) and config.scope == "all":
+            return Frozen(self.text_trunk.dim, text_tower=self.text_trunk.tower)
+        return Frozen(
+            text_dim=self.text_trunk.dim,
+            feature_dim=None if features is None else features.shape[1],
+            trunk=None if trunk is None else copy.deepcopy(trunk).to(dtype=self.dtype),
+            image_standard=Standard.fit(features) if features is not None and standardise else None,
+            text_standard=Standard.fit(self._texts("train")) if standardise else None,
+        )
+
+    @cached_property
+    def _trunk(self) -> nn.Module | None:
+        """The frozen image trunk, where there is one."""
+        config = self.config.encoder
+        if config.scope != "heads" or self.pairs.splits["train"].texts is not None:
+            return None
+        with global_seed(0, "trunk"):
+            trunk = image_trunk(config.image, config.image_weights, config.image_size)
+        return trunk.eval().requires_grad_(False).to(self.device)
+
+    def _features(self, name: str) -> np.ndarray:
+        config, split = self.config.encoder, self.pairs.splits[name]
+        if self._trunk is None:
+            return split.images
+        key = trunk_key(config.image, config.image_weights, config.image_size)
+        return cached_features(split, self._trunk, key, self.progress)
+
+    def _texts(self, name: str) -> np.ndarray:
+        split = self.pairs.splits[name]
+        if split.texts is not None:
+            return split.texts
+        if self.config.encoder.scope == "all" and isinstance(self.text_trunk, TransformersText):
+            return self.text_trunk.tokens(split.captions, self.config.encoder.text_length)
+        return embed_once(self.text_trunk, split.captions, self.progress)
 
     def model(self, *keys: int | str) -> DualEncoder:
         """A dual encoder with initial weights drawn by the keys."""
-        model = build_dual_encoder(self.config.encoder, self.text_trunk.dim, derive_seed(*keys))
+        model = build_dual_encoder(self.config.encoder, self.frozen, derive_seed(*keys))
         return model.to(self.device, self.dtype)
 
     @cached_property
     def flat(self) -> FlatModel:
         """The dual encoder as a function of its parameters."""
-        return FlatModel(self.model("flat"))
-
-    @cached_property
-    def real(self) -> dict[str, EncodedSplit]:
-        """The real splits as the dual encoder takes them."""
-        trains_trunk = self.config.encoder.scope != "heads"
-        return {
-            name: encode_split(
-                split,
-                self.text_trunk,
-                self.flat.model,
-                trains_trunk or (self.config.data.augment and name == "train"),
-                self.progress,
-            )
-            for name, split in self.pairs.splits.items()
-        }
+        model = self.model("flat")
+        if has_batch_norm(model):
+            self.progress.say("The image trunk has batch norm: its statistics stay frozen.")
+        return FlatModel(model)
 
     def origin(self) -> dict[str, Any]:
         """What experts depend on: another value of any of these gives other experts."""
-        encoder = self.config.encoder.model_dump(mode="json")
+        encoder = self.config.encoder.model_dump(mode="json", exclude={"space"})
         experts = self.config.experts.model_dump(mode="json", exclude={"count", "folder"})
         return {
             "data": {
@@ -123,13 +193,12 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         store = TrajectoryStore(folder, origin)
         todo = store.missing(self.config.experts.count)
+        real = self.real["train"]
         for expert in self.progress.track(todo, "train experts", len(todo)):
             model = self.model(self.config.experts.seed, "expert", expert)
             store.add(
                 expert,
-                train_expert(
-                    model, self.real["train"], self.config.experts, self.config.data, expert
-                ),
+                train_expert(model, real, self.config.experts, self.config.data, expert),
             )
         return store
 
@@ -140,10 +209,12 @@ class Workbench:
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config
-        count = _pair_count(config)
+        images, texts = self._real_pairs(config.distill.budget, "start")
+        numbers = images[0].numel() + texts[0].numel()
+        count = pairs_within(config.distill.budget, numbers, config.similarity)
+        images, texts = images[:count], texts[:count]
         draw = generator(config.seed, "similarity")
         similarity = build_similarity(config.similarity, count, draw)
-        images, texts = self._real_pairs(count, "start")
         if config.distill.init == "noise":
             draw = generator(config.seed, "noise")
             images = torch.randn(images.shape, generator=draw).to(images)
@@ -159,25 +230,37 @@ class Workbench:
 
     def distilled(self, pairs: SyntheticPairs) -> DistilledSet:
         """Pack synthetic pairs with what is needed to train on them."""
-        model = self.flat.model
-        return DistilledSet(pairs, self.config, self.text_trunk, model.mean, model.std)
+        model, frozen = self.flat.model, self.frozen
+        return DistilledSet(
+            pairs,
+            self.config,
+            self.text_trunk,
+            model.mean,
+            model.std,
+            frozen.image_standard,
+            frozen.text_standard,
+        )
 
-    def _real_pairs(self, count: int, *keys: int | str) -> tuple[torch.Tensor, torch.Tensor]:
+    def _real_pairs(self, count: int, *keys: int | str) -> tuple[Tensor, Tensor]:
+        """Drawn real pairs, as synthetic pairs are: pixels or features, embeddings."""
+        model, real = self.flat.model, self.real["train"]
+        pixels = self.config.encoder.space == "pixels"
         split = self.pairs.splits["train"]
-        pixels = EncodedSplit(split.images, self.real["train"].texts, split.owner)
+        source = EncodedSplit(split.images, real.texts, real.owner) if pixels else real
         rng = np.random.default_rng(derive_seed(self.config.seed, *keys))
-        chosen = rng.choice(len(split), count, replace=False)
-        captions = pixels.draw_captions(chosen, rng)
-        model = self.flat.model
-        return pixels.normalised(chosen, model), pixels.captions(captions, model)
+        chosen = rng.choice(len(real), count, replace=False)
+        texts = source.captions(source.draw_captions(chosen, rng), model)
+        if not texts.is_floating_point():
+            texts = model.text[0].words(texts)  # type: ignore[index]
+        return source.normalised(chosen, model), texts
 
 
-def _pair_count(config: Config) -> int:
-    numbers = 3 * config.encoder.image_size**2 + config.encoder.text_dim
-    return pairs_within(config.distill.budget, numbers, config.similarity)
+def find_device(name: str) -> torch.device:
+    """The device of that name; ``auto`` is a GPU if there is one.
 
-
-def _device(name: str) -> torch.device:
+    Raises:
+        InputError: it is not available here.
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -117,7 +117,7 @@ def test_a_link_out_of_the_root_is_refused(
 def test_broken_and_truncated_images_are_named(folder: Path, content: bytes | None) -> None:
     path = folder / "images" / "3.png"
     path.write_bytes(path.read_bytes()[:40] if content is None else content)
-    with pytest.raises(InputError, match=r"cannot read the image .*3\.png"):
+    with pytest.raises(InputError, match=r"cannot read the image of .*3\.png"):
         karpathy(folder, rows())
 
 

@@ -4,10 +4,20 @@ import pytest
 import torch
 
 from lors.config import EncoderConfig
-from lors.encoders import FlatModel, build_dual_encoder
+from lors.encoders import DualEncoder, FlatModel, Frozen
+from lors.encoders import build_dual_encoder as build
+from lors.encoders.image import image_trunk
 from lors.errors import InputError
 
 CONFIG = EncoderConfig(image_size=16, text_dim=6)
+
+
+def build_dual_encoder(config: EncoderConfig, text_dim: int, seed: int) -> DualEncoder:
+    if config.scope != "heads":
+        return build(config, Frozen(text_dim), seed)
+    torch.manual_seed(0)
+    trunk = image_trunk(config.image, None, config.image_size)
+    return build(config, Frozen(text_dim, feature_dim=128, trunk=trunk), seed)
 
 
 def inputs(m: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -66,8 +76,9 @@ def test_scope_heads_trains_only_the_heads() -> None:
     images, texts = inputs()
     features = model.freeze(images)
     assert features.shape == (4, 128)
+    assert model.trunk is not None
     model(features, texts).sum().backward()
-    assert all(p.grad is None for p in model.frozen_trunk.parameters())
+    assert all(p.grad is None for p in model.trunk.parameters())
     assert all(p.grad is not None for side in model.sides() for p in side)
     assert sum(FlatModel(model).sides) == sum(
         p.numel() for p in model.parameters() if p.requires_grad

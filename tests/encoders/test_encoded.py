@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.encoders.encoded import EncodedSplit
+from lors.encoders import EncodedSplit
 from lors.workbench import Workbench
 
 
@@ -13,7 +13,7 @@ from lors.workbench import Workbench
 def split() -> EncodedSplit:
     """Ten images with one to four captions; a caption's first number names its image."""
     owner = np.repeat(np.arange(10), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2])
-    texts = np.stack([owner, np.arange(len(owner))], 1).astype(np.float32)
+    texts = np.stack([owner, np.arange(len(owner))], 1).astype(np.int32)
     return EncodedSplit(np.arange(10, dtype=np.float32)[:, None], texts, owner)
 
 
@@ -22,7 +22,7 @@ def test_an_epoch_pairs_images_with_their_own_captions(
     split: EncodedSplit, bench: Workbench, captions: str, count: int
 ) -> None:
     batches = list(split.epoch(bench.flat.model, 4, captions, False, 0))
-    images = torch.cat([x for x, _ in batches])[:, 0]
+    images = torch.cat([x for x, _ in batches])[:, 0].long()
     texts = torch.cat([y for _, y in batches])
     assert torch.equal(images, texts[:, 0])
     assert len(images) == count

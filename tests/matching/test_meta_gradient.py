@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.encoders import FlatModel, build_dual_encoder
+from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import LOSSES
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient, exact, tesla, unrolled
 from lors.matching.trajectory import distance_ratio
@@ -24,7 +24,7 @@ class Problem:
 
     def __init__(self, loss: str = "wbce", steps: int = 4, ratio: str = "merged") -> None:
         rng = torch.Generator().manual_seed(0)
-        model = build_dual_encoder(EncoderConfig(image_size=16, text_dim=6), 6, 0).double()
+        model = build_dual_encoder(EncoderConfig(image_size=16), Frozen(text_dim=6), 0).double()
         self.flat = FlatModel(model)
         similarity = LowRank(8, rank=2, alpha=3.0)
         similarity.load_state_dict(

@@ -8,21 +8,22 @@ import numpy as np
 
 from lors.config import DataConfig
 from lors.data.cache import cached_images, fingerprint
+from lors.data.embeddings import load_embeddings
+from lors.data.huggingface import read_huggingface
 from lors.data.karpathy import read_karpathy
+from lors.data.known import read_coco, read_flickr30k
 from lors.data.pairs import Item, Pairs, Split
 from lors.data.scenes import read_scenes
+from lors.data.splitting import split_indices
 from lors.data.table import read_table
-from lors.errors import InputError, choose
+from lors.data.webdataset import read_webdataset
+from lors.errors import choose
 from lors.progress import Progress, Silent
-from lors.seeding import derive_seed
 
 __all__ = ["SOURCES", "Item", "Pairs", "Split", "load_pairs"]
 
-SOURCES: dict[str, Callable[[DataConfig], dict[str, list[Item]]]] = {
-    "scenes": read_scenes,
-    "karpathy": read_karpathy,
-    "table": read_table,
-}
+Load = Callable[[DataConfig, int, Progress], Pairs]
+Read = Callable[[DataConfig], dict[str, list[Item]]]
 
 
 def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = None) -> Pairs:
@@ -33,44 +34,44 @@ def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = 
     Raises:
         InputError: unknown source, unreadable files, or fewer pairs than asked for.
     """
-    found = choose(SOURCES, config.source, "data source")(config)
-    splits = {name: items for name, items in found.items() if items}
-    if "train" not in splits:
-        raise InputError(f"data source {config.source!r} holds no training pairs")
-    _hold_out(splits, config)
-    for name, count in config.pairs.items():
-        if len(splits[name]) < count:
-            raise InputError(
-                f"split {name!r} has {len(splits[name])} pairs, fewer than the {count} asked for: "
-                f"lower data.pairs.{name}"
-            )
-        splits[name] = splits[name][:count]
-    keys = [f"{name}|{i.key}|{'|'.join(i.captions)}" for name in splits for i in splits[name]]
-    return Pairs(
-        fingerprint(str(image_size), *keys),
-        {name: _decoded(items, image_size, progress or Silent()) for name, items in splits.items()},
-    )
+    load = choose(SOURCES, config.source, "data source")
+    return load(config, image_size, progress or Silent())
 
 
-def _hold_out(splits: dict[str, list[Item]], config: DataConfig) -> None:
-    """Move a seeded share of train into each of val and test that is missing."""
-    share = max(1, round(config.holdout * len(splits["train"])))
-    for name in ("val", "test"):
-        if name in splits:
-            continue
-        train = splits["train"]
-        if len(train) <= share:
-            raise InputError(f"train has {len(train)} pairs, too few to hold out a {name} split")
-        order = np.random.default_rng(derive_seed(config.seed, "holdout", name)).permutation(
-            len(train)
-        )
-        splits[name] = [train[i] for i in sorted(order[:share])]
-        splits["train"] = [train[i] for i in sorted(order[share:])]
+def _decoded(read: Read) -> Load:
+    """A source that lists items, as one that gives decoded pairs."""
+
+    def load(config: DataConfig, image_size: int, progress: Progress) -> Pairs:
+        found = read(config)
+        chosen = split_indices({name: len(items) for name, items in found.items()}, config)
+        splits = {
+            name: _split([found[given][i] for given, i in rows], image_size, progress)
+            for name, rows in chosen.items()
+        }
+        marks = [f"{name}|{split.fingerprint}" for name, split in splits.items()]
+        return Pairs(fingerprint(*marks), splits)
+
+    return load
 
 
-def _decoded(items: list[Item], image_size: int, progress: Progress) -> Split:
+def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
     return Split(
         images=cached_images(items, image_size, progress),
         captions=[caption for item in items for caption in item.captions],
         owner=np.repeat(np.arange(len(items)), [len(item.captions) for item in items]),
+        fingerprint=fingerprint(
+            str(image_size), *(f"{item.key}|{'|'.join(item.captions)}" for item in items)
+        ),
     )
+
+
+SOURCES: dict[str, Load] = {
+    "scenes": _decoded(read_scenes),
+    "karpathy": _decoded(read_karpathy),
+    "table": _decoded(read_table),
+    "flickr30k": _decoded(read_flickr30k),
+    "coco": _decoded(read_coco),
+    "huggingface": _decoded(read_huggingface),
+    "webdataset": _decoded(read_webdataset),
+    "embeddings": load_embeddings,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lors.artifacts import home, writing
 from lors.data.pairs import Item
 from lors.progress import Progress
 
-__all__ = ["cached_images", "fingerprint"]
+__all__ = ["cached_array", "cached_images", "fingerprint"]
 
 
 def fingerprint(*parts: str) -> str:
@@ -23,6 +23,15 @@ def fingerprint(*parts: str) -> str:
     for part in parts:
         digest.update(part.encode() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def cached_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """The array in a file, memory-mapped; made and written if the file is not there."""
+    if not path.exists():
+        array = make()
+        with writing(path) as temporary, temporary.open("wb") as file:
+            np.save(file, array, allow_pickle=False)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.ndarray:

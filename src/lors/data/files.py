@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from lors.config import DataConfig
 from lors.data.pairs import Item
 from lors.errors import InputError
 
-__all__ = ["below", "file_items", "open_image", "root_folder"]
+__all__ = ["below", "caption_texts", "decode_image", "file_items", "root_folder"]
 
 
 def root_folder(config: DataConfig) -> Path:
@@ -45,10 +46,8 @@ def file_items(root: Path, rows: Iterable[tuple[str, str, str]]) -> list[Item]:
     captions: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for image, caption, where in rows:
-        text = " ".join(caption.split())
-        if not text:
-            raise InputError(f"{where}: the caption of {image!r} is empty")
-        captions.setdefault(image, []).append(text)
+        texts = caption_texts(caption, f"{where}, image {image!r}")
+        captions.setdefault(image, []).extend(texts)
         first.setdefault(image, where)
     return [_item(root, image, tuple(texts), first) for image, texts in captions.items()]
 
@@ -56,19 +55,37 @@ def file_items(root: Path, rows: Iterable[tuple[str, str, str]]) -> list[Item]:
 def _item(root: Path, image: str, captions: tuple[str, ...], first: Mapping[str, str]) -> Item:
     path = below(root, image, first[image])
     stat = path.stat()
-    return Item(f"{image}|{stat.st_size}|{stat.st_mtime_ns}", captions, partial(open_image, path))
+    key = f"{image}|{stat.st_size}|{stat.st_mtime_ns}"
+    return Item(key, captions, partial(decode_image, path, str(path)))
 
 
-def open_image(path: Path) -> Image.Image:
-    """Decode an image file, upright.
+def caption_texts(value: object, where: str) -> tuple[str, ...]:
+    """The captions in a value that should be a text or a list of texts.
 
     Raises:
-        InputError: the file is broken, truncated, too large, or no image.
+        InputError: it is neither, or a text is empty; ``where`` names it in the message.
+    """
+    values = value if isinstance(value, list) else [value]
+    texts = [text for text in values if isinstance(text, str)]
+    if len(texts) < len(values):
+        raise InputError(f"{where}: the caption must be text or a list of texts")
+    captions = tuple(" ".join(text.split()) for text in texts)
+    if not captions or not all(captions):
+        raise InputError(f"{where}: the caption is empty")
+    return captions
+
+
+def decode_image(file: Path | bytes, where: str) -> Image.Image:
+    """Decode an image file, or the bytes of one, upright.
+
+    Raises:
+        InputError: it is broken, truncated, too large, or no image; ``where`` names it.
     """
     try:
-        with Image.open(path) as image:
+        with Image.open(io.BytesIO(file) if isinstance(file, bytes) else file) as image:
             return ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = "not an image" if isinstance(error, UnidentifiedImageError) else error
         raise InputError(
-            f"cannot read the image {str(path)!r}: {error}; replace it or remove its row"
+            f"cannot read the image of {where}: {reason}; replace it or remove its row"
         ) from None

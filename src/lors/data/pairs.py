@@ -31,14 +31,18 @@ class Split:
     """M decoded images with C >= M captions.
 
     Args:
-        images: Shape: (M, 3, size, size), uint8, usually memory-mapped.
-        captions: all captions, image after image. Length: C.
+        images: uint8 pixels, memory-mapped, of shape (M, 3, size, size); or given features (M, f).
+        captions: all captions, image after image. Length: C, or 0 if the texts are given.
         owner: the image of each caption. Shape: (C,)
+        fingerprint: identifies the content and the image size.
+        texts: given embeddings of the captions. Shape: (C, d)
     """
 
     images: np.ndarray
     captions: list[str]
     owner: np.ndarray
+    fingerprint: str
+    texts: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.images)

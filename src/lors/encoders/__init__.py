@@ -1,13 +1,18 @@
 """Trunks, heads and the dual encoder."""
 
-from lors.encoders.dual import DualEncoder, FlatModel, build_dual_encoder
-from lors.encoders.text import TextTrunk, embed_once, fit_once
+from lors.encoders.dual import DualEncoder, FlatModel, Frozen, build_dual_encoder
+from lors.encoders.encoded import EncodedSplit
+from lors.encoders.standard import Standard
+from lors.encoders.text import TextTrunk, build_text_trunk, embed_once
 
 __all__ = [
     "DualEncoder",
+    "EncodedSplit",
     "FlatModel",
+    "Frozen",
+    "Standard",
     "TextTrunk",
     "build_dual_encoder",
+    "build_text_trunk",
     "embed_once",
-    "fit_once",
 ]

@@ -2,76 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import image_trunk, normalisation
+from lors.encoders.standard import Standard
 from lors.errors import choose
 from lors.seeding import global_seed
 
-__all__ = ["DualEncoder", "FlatModel", "build_dual_encoder"]
+__all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """What all dual encoders of one setting share because it does not train.
+
+    Args:
+        text_dim: size of what the text head takes.
+        feature_dim: scope heads: size of the image trunk's features.
+        trunk: scope heads with pixels: the image trunk.
+        image_standard: scope heads: standardises the trunk's features.
+        text_standard: standardises text embeddings.
+        text_tower: scope all: makes a text trunk that trains, for a seed.
+    """
+
+    text_dim: int
+    feature_dim: int | None = None
+    trunk: nn.Module | None = None
+    image_standard: Standard | None = None
+    text_standard: Standard | None = None
+    text_tower: Callable[[int], nn.Module] | None = None
 
 
 class DualEncoder(nn.Module):
-    """Image trunk, image head, text head and temperature; the text trunk has done its work before.
+    """An image side and a text side, each trunk and head as far as they train, and a temperature.
 
     It runs in two stages, so that what is frozen need be computed only once:
-    ``freeze`` maps images to what the trainable part takes (themselves in scope ``image``, the
-    trunk's features in scope ``heads``), and calling the model maps that to logits.
+    ``freeze`` maps images to what the trainable part takes (themselves if the trunk trains, the
+    trunk's standardised features if not), and calling the model maps that to logits.
 
     It stays in evaluation mode: no dropout, and batch statistics, if any, are frozen, so that a
     step is the same function for experts, matching and evaluation.
 
     Args:
-        trunk: images to features.
-        image_head: features to the joint space.
-        text_head: text embeddings to the joint space.
+        image: the trainable part of the image side.
+        text: the trainable part of the text side.
         temperature: τ.
-        scope: ``image`` trains the trunk and both heads, ``heads`` only the heads.
+        trunk: the frozen image trunk, if images are pixels and it does not train.
+        image_standard: standardises the frozen trunk's features.
+        text_standard: standardises text embeddings.
+        normalised_by: mean and deviation of the pixels, per channel; empty for features.
     """
 
     def __init__(
         self,
-        trunk: nn.Module,
-        image_head: nn.Module,
-        text_head: nn.Module,
+        image: nn.Module,
+        text: nn.Module,
         temperature: float = 0.07,
-        scope: str = "image",
+        *,
+        trunk: nn.Module | None = None,
+        image_standard: Standard | None = None,
+        text_standard: Standard | None = None,
+        normalised_by: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
     ) -> None:
         super().__init__()
-        frozen = scope == "heads"
-        self.frozen_trunk = trunk.requires_grad_(False) if frozen else nn.Identity()
-        self.image = image_head if frozen else nn.Sequential(trunk, image_head)
-        self.text = text_head
+        self.image, self.text = image, text
         self.temperature = temperature
-        self.mean, self.std = normalisation(trunk)
+        self.trunk = None if trunk is None else trunk.requires_grad_(False)
+        self.image_standard: nn.Module = image_standard or nn.Identity()
+        self.text_standard: nn.Module = text_standard or nn.Identity()
+        self.mean, self.std = normalised_by
         self.eval()
 
     def normalise(self, images: Tensor) -> Tensor:
         """uint8 pixels to what the trunk expects. Shape: (m, 3, size, size)"""
-        like: dict[str, torch.device | torch.dtype] = {
-            "device": images.device,
-            "dtype": next(self.parameters()).dtype,
-        }
-        mean = torch.tensor(self.mean, **like).view(-1, 1, 1)  # type: ignore[arg-type]
-        std = torch.tensor(self.std, **like).view(-1, 1, 1)  # type: ignore[arg-type]
-        return (images.to(mean.dtype) / 255 - mean) / std
+        parameter = next(self.parameters(), None)
+        values = images.to(torch.float32 if parameter is None else parameter.dtype)
+        mean, std = (values.new_tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
+        return (values / 255 - mean) / std
 
     def freeze(self, images: Tensor) -> Tensor:
         """The frozen part: normalised images to inputs of the trainable part."""
-        features: Tensor = self.frozen_trunk(images)
-        return features
+        return images if self.trunk is None else self.image_standard(self.trunk(images))
 
     def embed_images(self, inputs: Tensor) -> Tensor:
         """u, normalised. Shape: (m, …) -> (m, d)"""
         return F.normalize(self.image(inputs), dim=-1)
 
     def embed_texts(self, texts: Tensor) -> Tensor:
-        """v, normalised. Shape: (m, text_dim) -> (m, d)"""
+        """v, normalised. Shape: (m, …) -> (m, d)"""
         return F.normalize(self.text(texts), dim=-1)
 
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
@@ -80,29 +107,45 @@ class DualEncoder(nn.Module):
 
     def sides(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """The trainable parameters of the image side and of the text side."""
-        return list(self.image.parameters()), list(self.text.parameters())
+        image, text = (
+            [p for p in side.parameters() if p.requires_grad] for side in (self.image, self.text)
+        )
+        return image, text
 
 
-def build_dual_encoder(config: EncoderConfig, text_dim: int, seed: int) -> DualEncoder:
+def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> DualEncoder:
     """A freshly initialised dual encoder.
 
-    The seed draws what is trained. What is frozen is the same for every seed, and pretrained
-    weights, where given, replace the trunk's draw.
+    The seed draws what is trained, except where pretrained weights take its place.
 
     Args:
         config: what to build.
-        text_dim: size of the text trunk's embeddings.
+        frozen: what is shared with all others of this setting.
         seed: draws the initial weights.
     """
-    trunk_seed = 0 if config.scope == "heads" else seed
-    with global_seed(trunk_seed, "trunk"):
-        trunk = image_trunk(config.image, config.image_weights, config.image_size)
-    features = int(trunk.num_features)  # type: ignore[arg-type]
+    trunk, features = frozen.trunk, frozen.feature_dim
+    if config.scope != "heads":
+        with global_seed(seed, "trunk"):
+            trunk = image_trunk(config.image, config.image_weights, config.image_size)
+        features = int(trunk.num_features)  # type: ignore[arg-type]
+    assert features is not None
     dim = config.embed_dim or features
     with global_seed(seed, "heads"):
-        image_head = choose(HEADS, config.image_head, "head")(features, dim)
-        text_head = choose(HEADS, config.text_head, "head")(text_dim, dim)
-    return DualEncoder(trunk, image_head, text_head, config.temperature, config.scope)
+        image: nn.Module = choose(HEADS, config.image_head, "head")(features, dim)
+        text: nn.Module = choose(HEADS, config.text_head, "head")(frozen.text_dim, dim)
+    if config.scope != "heads" and trunk is not None:
+        image = nn.Sequential(trunk, image)
+    if frozen.text_tower is not None:
+        text = nn.Sequential(frozen.text_tower(seed), text)
+    return DualEncoder(
+        image,
+        text,
+        config.temperature,
+        trunk=trunk if config.scope == "heads" else None,
+        image_standard=frozen.image_standard,
+        text_standard=frozen.text_standard,
+        normalised_by=((), ()) if trunk is None else normalisation(trunk),
+    )
 
 
 class FlatModel:
@@ -137,5 +180,6 @@ class FlatModel:
         """Logits of θ on a batch, differentiable in all three. Shape: (m, m)"""
         parts = zip(self._names, theta.split(self._sizes), self._shapes, strict=True)
         values = {name: part.view(shape) for name, part, shape in parts}
-        logits: Tensor = functional_call(self.model, values, (inputs, texts))
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
+            logits: Tensor = functional_call(self.model, values, (inputs, texts))
         return logits

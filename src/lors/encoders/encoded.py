@@ -9,23 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.data import Split
 from lors.data.augment import augment
 from lors.encoders.dual import DualEncoder
-from lors.encoders.text import TextTrunk, embed_once
-from lors.progress import Progress
 from lors.seeding import derive_seed, global_seed
 
-__all__ = ["EncodedSplit", "encode_split"]
+__all__ = ["EncodedSplit"]
 
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """Images and caption embeddings.
+    """Images and captions, each as raw as the trainable parts need them.
 
     Args:
-        images: uint8 pixels of shape (M, 3, size, size), or the frozen trunk's features (M, f).
-        texts: caption embeddings. Shape: (C, text_dim)
+        images: uint8 pixels of shape (M, 3, size, size), or a frozen trunk's features (M, f).
+        texts: caption embeddings (C, text_dim), or token ids (C, L) if the text trunk trains.
         owner: the image of each caption, ascending. Shape: (C,)
     """
 
@@ -37,21 +34,25 @@ class EncodedSplit:
         return len(self.images)
 
     def normalised(self, index: np.ndarray, model: DualEncoder, augmented: bool = False) -> Tensor:
-        """Images as the trunk expects them, or their features. Shape: (m, …)"""
+        """Pixels as the trunk expects them, or standardised features. Shape: (m, …)"""
         parameter = next(model.parameters())
         images = torch.from_numpy(self.images[index])
         if images.dtype != torch.uint8:
-            return images.to(parameter)
+            return model.image_standard(images.to(parameter))
         return model.normalise((augment(images) if augmented else images).to(parameter.device))
 
     def inputs(self, index: np.ndarray, model: DualEncoder, augmented: bool = False) -> Tensor:
-        """What the trainable part of the model takes for these images. Shape: (m, …)"""
+        """What the trainable part of the image side takes. Shape: (m, …)"""
         images = self.normalised(index, model, augmented)
         return images if self.images.dtype != np.uint8 else model.freeze(images)
 
     def captions(self, index: np.ndarray, model: DualEncoder) -> Tensor:
-        """Embeddings of these captions. Shape: (m, text_dim)"""
-        return torch.from_numpy(self.texts[index]).to(next(model.parameters()))
+        """What the trainable part of the text side takes. Shape: (m, …)"""
+        parameter = next(model.parameters())
+        texts = torch.from_numpy(self.texts[index])
+        if not texts.is_floating_point():
+            return texts.to(parameter.device, torch.long)
+        return model.text_standard(texts.to(parameter))
 
     def draw_captions(self, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One drawn caption for each image. Shape: (m,) -> (m,)"""
@@ -87,27 +88,3 @@ class EncodedSplit:
             with global_seed(*keys, start), torch.no_grad():
                 inputs = self.inputs(images[here], model, augmented)
             yield inputs, self.captions(texts[here], model)
-
-
-def encode_split(
-    split: Split, trunk: TextTrunk, model: DualEncoder, keep_pixels: bool, progress: Progress
-) -> EncodedSplit:
-    """Embed the captions and, unless pixels are needed, run the frozen image trunk once.
-
-    Args:
-        split: real pairs.
-        trunk: the text trunk.
-        model: its frozen part encodes the images.
-        keep_pixels: the trunk trains, or sees augmented images.
-        progress: who to tell.
-    """
-    encoded = EncodedSplit(split.images, embed_once(trunk, split.captions), split.owner)
-    if keep_pixels:
-        return encoded
-    chunks = np.array_split(np.arange(len(split)), -(-len(split) // 64))
-    with torch.no_grad():
-        features = [
-            encoded.inputs(chunk, model).float().cpu()
-            for chunk in progress.track(chunks, "encode images", len(chunks))
-        ]
-    return EncodedSplit(torch.cat(features).numpy(), encoded.texts, encoded.owner)

@@ -13,7 +13,7 @@ from torch import nn
 
 from lors.errors import InputError, suggestion
 
-__all__ = ["check_image_trunk", "image_trunk", "normalisation"]
+__all__ = ["check_image_trunk", "has_batch_norm", "image_trunk", "normalisation", "trunk_key"]
 
 # timm reads a module's default_cfgs when it registers the module's models.
 default_cfgs = generate_default_cfgs(
@@ -37,10 +37,20 @@ def nf_resnet_tiny(pretrained: bool = False, **kwargs: Any) -> NormFreeNet:
     )
 
 
+ALIASES = {
+    "nfnet": "nfnet_l0",
+    "nf_regnet": "nf_regnet_b1",
+    "regnet": "regnety_016",
+    "vit": "vit_tiny_patch16_224",
+}
+"""The paper's names; ``nf_resnet50`` and ``resnet50`` are timm's own."""
+
+
 def check_image_trunk(name: str, weights: str | None) -> None:
     """Refuse an unknown model or a missing weight file before any work starts."""
-    if not timm.is_model(name):
-        raise InputError(f"unknown image trunk {name!r}{suggestion(name, timm.list_models())}")
+    if not timm.is_model(ALIASES.get(name, name)):
+        known = [*ALIASES, *timm.list_models()]
+        raise InputError(f"unknown image trunk {name!r}{suggestion(name, known)}")
     if weights not in (None, "hub") and not Path(weights or "").is_file():
         raise InputError(
             f"encoder.image_weights {weights!r} is not a file: give a path, 'hub' or none"
@@ -51,11 +61,12 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
     """A timm model without its classifier: images to pooled features.
 
     Args:
-        name: timm's name.
+        name: timm's name, or one of the paper's.
         weights: ``"hub"``, the path of a safetensors file, or None for none.
         size: side of the images, for trunks that must know it (transformers).
     """
     check_image_trunk(name, weights)
+    name = ALIASES.get(name, name)
     cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
     overlay = None if weights in (None, "hub") else {"file": weights}
@@ -69,6 +80,18 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
         )
     except (OSError, RuntimeError, AssertionError) as error:
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
+
+
+def trunk_key(name: str, weights: str | None, size: int) -> str:
+    """Identifies a trunk with its weights."""
+    path = Path(weights or "")
+    stamp = f"{path.stat().st_size}|{path.stat().st_mtime_ns}" if path.is_file() else ""
+    return f"{ALIASES.get(name, name)}|{weights}|{stamp}|{size}"
+
+
+def has_batch_norm(trunk: nn.Module) -> bool:
+    """Whether a trunk keeps batch statistics, which stay frozen here."""
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in trunk.modules())
 
 
 def normalisation(trunk: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -1,7 +1,6 @@
 """Latent semantic analysis: TF-IDF of words and word pairs, then a truncated SVD.
 
-The text trunk for work without downloads. Embeddings are centred by the mean and scaled by one
-standard deviation, both of the training captions.
+The text trunk for work without downloads, fitted on the training captions.
 """
 
 from __future__ import annotations
@@ -16,8 +15,11 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 
+from lors import artifacts
+from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
 from lors.errors import InputError
+from lors.progress import Progress
 
 __all__ = ["Lsa"]
 
@@ -29,23 +31,23 @@ class Lsa:
         terms: the vocabulary, in the order of the columns.
         idf: Shape: (V,)
         components: Shape: (dim, V)
-        mean: Shape: (dim,)
-        scale: one standard deviation over all dimensions.
     """
 
-    def __init__(
-        self,
-        terms: list[str],
-        idf: np.ndarray,
-        components: np.ndarray,
-        mean: np.ndarray,
-        scale: float,
-    ) -> None:
+    def __init__(self, terms: list[str], idf: np.ndarray, components: np.ndarray) -> None:
         self.terms, self.idf, self.components = terms, idf, components
-        self.mean, self.scale = mean, scale
         self.dim = len(components)
         self._tfidf = _vectorizer(vocabulary=terms)
         self._tfidf.idf_ = idf
+
+    @classmethod
+    def build(cls, name: str, config: EncoderConfig, captions: Sequence[str]) -> Lsa:
+        """Fitted on the training captions, or read from the cache."""
+        key = fingerprint("lsa", str(config.text_dim), *captions)
+        path = artifacts.home() / "texts" / f"lsa-{key}.safetensors"
+        if not path.exists():
+            header, tensors = cls.fit(captions, config.text_dim).state()
+            artifacts.save(path, "text trunk", header, tensors)
+        return cls.restore(config, *artifacts.load(path, "text trunk"))
 
     @classmethod
     def fit(cls, captions: Sequence[str], dim: int) -> Lsa:
@@ -64,40 +66,31 @@ class Lsa:
                 f"{counts.shape[0]} captions with {counts.shape[1]} different terms give fewer "
                 f"than {dim} dimensions: lower encoder.text_dim"
             )
-        svd = TruncatedSVD(dim, random_state=0)
-        embedded = svd.fit_transform(counts)
-        mean = embedded.mean(0)
-        return cls(
-            terms=list(tfidf.get_feature_names_out()),
-            idf=tfidf.idf_,
-            components=svd.components_,
-            mean=mean,
-            scale=float((embedded - mean).std()),
-        )
+        svd = TruncatedSVD(dim, random_state=0).fit(counts)
+        return cls(list(tfidf.get_feature_names_out()), tfidf.idf_, svd.components_)
 
     @cached_property
     def fingerprint(self) -> str:
-        arrays = (self.idf, self.components, self.mean)
-        return fingerprint(*self.terms, *(a.tobytes().hex() for a in arrays), repr(self.scale))
+        arrays = (self.idf, self.components)
+        return fingerprint(*self.terms, *(array.tobytes().hex() for array in arrays))
 
-    def embed(self, captions: Sequence[str]) -> np.ndarray:
+    def embed(self, captions: Sequence[str], progress: Progress) -> np.ndarray:
         """Embeddings of the captions. Shape: (C, dim), float32."""
-        projected = self._tfidf.transform(captions) @ self.components.T
-        return ((projected - self.mean) / self.scale).astype(np.float32)
+        return (self._tfidf.transform(captions) @ self.components.T).astype(np.float32)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What was fitted, as a JSON header and tensors."""
-        arrays = {"idf": self.idf, "components": self.components, "mean": self.mean}
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return {"terms": self.terms, "scale": self.scale}, tensors
+        arrays = {"idf": self.idf, "components": self.components}
+        return {"terms": self.terms}, {k: torch.from_numpy(a) for k, a in arrays.items()}
 
     @classmethod
-    def restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Lsa:
+    def restore(
+        cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
+    ) -> Lsa:
         """The inverse of ``state``."""
         try:
-            arrays = {name: tensors[name].numpy() for name in ("idf", "components", "mean")}
-            terms, scale = [str(term) for term in header["terms"]], float(header["scale"])
-            return cls(terms, arrays["idf"], arrays["components"], arrays["mean"], scale)
+            terms = [str(term) for term in header["terms"]]
+            return cls(terms, tensors["idf"].numpy(), tensors["components"].numpy())
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the saved text trunk is damaged: {error!r}") from None
 

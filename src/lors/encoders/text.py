@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from lors import artifacts
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint
+from lors.data.cache import cached_array, fingerprint
+from lors.encoders.given_text import GivenText
 from lors.encoders.lsa import Lsa
+from lors.encoders.open_clip_text import OpenClipText
+from lors.encoders.transformers_text import TransformersText
 from lors.errors import choose
+from lors.progress import Progress
 
-__all__ = ["TEXT_TRUNKS", "TextTrunk", "embed_once", "fit_once"]
+__all__ = [
+    "TEXT_TRUNKS",
+    "TextTrunk",
+    "build_text_trunk",
+    "check_text_trunk",
+    "embed_once",
+    "kind_of",
+    "restore_text_trunk",
+    "text_size",
+]
 
 
 class TextTrunk(Protocol):
@@ -29,38 +41,74 @@ class TextTrunk(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
-    def embed(self, captions: Sequence[str]) -> np.ndarray:
+    def embed(self, captions: Sequence[str], progress: Progress) -> np.ndarray:
         """Embeddings of the captions. Shape: (C, dim), float32."""
         ...
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """What was fitted, as a JSON header and tensors; the class's ``restore`` reads it."""
+        """A JSON header and tensors from which the class's ``restore`` makes it again."""
         ...
 
 
-TEXT_TRUNKS: dict[str, Any] = {"lsa": Lsa}
+TEXT_TRUNKS: dict[str, Any] = {
+    "lsa": Lsa,
+    "transformers": TransformersText,
+    "open_clip": OpenClipText,
+    "given": GivenText,
+}
+
+ALIASES = {
+    "bert": "transformers:bert-base-uncased",
+    "distilbert": "transformers:distilbert-base-uncased",
+    "clip": "transformers:openai/clip-vit-base-patch32",
+}
+"""The paper's names."""
 
 
-def fit_once(config: EncoderConfig, captions: Sequence[str]) -> TextTrunk:
-    """The text trunk of a configuration, fitted on the training captions or read from the cache."""
-    trunk = choose(TEXT_TRUNKS, config.text, "text trunk")
-    key = fingerprint(config.text, str(config.text_dim), *captions)
-    path = artifacts.home() / "texts" / f"{config.text}-{key}.safetensors"
-    if not path.exists():
-        header, tensors = trunk.fit(captions, config.text_dim).state()
-        artifacts.save(path, "text trunk", header, tensors)
-    restored: TextTrunk = trunk.restore(*artifacts.load(path, "text trunk"))
-    return restored
+def _kind(text: str) -> tuple[Any, str]:
+    """``"transformers:NAME"`` to the class and the name."""
+    kind, _, name = ALIASES.get(text, text).partition(":")
+    return choose({**TEXT_TRUNKS, **ALIASES}, kind, "text trunk"), name
 
 
-def embed_once(trunk: TextTrunk, captions: Sequence[str]) -> np.ndarray:
+def check_text_trunk(text: str) -> None:
+    """Refuse an unknown kind before any work starts."""
+    _kind(text)
+
+
+def build_text_trunk(config: EncoderConfig, captions: Sequence[str]) -> TextTrunk:
+    """The text trunk of a configuration, fitted on the training captions if it is one that fits."""
+    trunk, name = _kind(config.text)
+    return trunk.build(name, config, captions)
+
+
+SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
+"""Of the paper's trunks, known without loading them."""
+
+
+def text_size(config: EncoderConfig) -> tuple[int, Callable[[int], nn.Module] | None]:
+    """The size of an embedding and, in scope all, what builds the tower; nothing is fitted."""
+    if config.scope != "all" and (config.text == "lsa" or config.text in SIZES):
+        return SIZES.get(config.text, config.text_dim), None
+    trunk = build_text_trunk(config, [])
+    if config.scope == "all" and isinstance(trunk, TransformersText):
+        return trunk.dim, trunk.tower
+    return trunk.dim, None
+
+
+def restore_text_trunk(
+    kind: str, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
+) -> TextTrunk:
+    """The trunk that ``state`` was asked of; ``kind`` is its name in ``TEXT_TRUNKS``."""
+    return choose(TEXT_TRUNKS, kind, "text trunk").restore(config, header, tensors)
+
+
+def kind_of(trunk: TextTrunk) -> str:
+    """The name of a trunk's class in ``TEXT_TRUNKS``."""
+    return next(kind for kind, cls in TEXT_TRUNKS.items() if type(trunk) is cls)
+
+
+def embed_once(trunk: TextTrunk, captions: Sequence[str], progress: Progress) -> np.ndarray:
     """The captions' embeddings, memory-mapped from the cache. Shape: (C, dim), float32."""
     path = artifacts.home() / "texts" / f"{fingerprint(trunk.fingerprint, *captions)}.npy"
-    if not path.exists():
-        _write(path, trunk.embed(captions))
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _write(path: Path, array: np.ndarray) -> None:
-    with artifacts.writing(path) as temporary, temporary.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+    return cached_array(path, lambda: trunk.embed(captions, progress))

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from lors.config import DataConfig, ExpertsConfig
-from lors.encoders import DualEncoder, FlatModel
-from lors.encoders.encoded import EncodedSplit
+from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import nce
 from lors.training import Batch, sgd, train
 

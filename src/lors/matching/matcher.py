@@ -9,8 +9,7 @@ from typing import Protocol
 import torch
 
 from lors.config import Config
-from lors.encoders import FlatModel
-from lors.encoders.encoded import EncodedSplit
+from lors.encoders import EncodedSplit, FlatModel
 from lors.experts import TrajectoryStore
 from lors.losses import Loss
 from lors.synthetic import SyntheticPairs

@@ -1,0 +1,80 @@
+"""Embeddings that the user already has: no images, no captions, no trunks.
+
+Two files below the root, .npy or .safetensors (its only tensor, or the one named like the key):
+``images`` of shape (M, f), and ``texts`` of shape (M, d) or, with several captions per image,
+(M, captions, d). Row i of one belongs to row i of the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from lors.config import DataConfig
+from lors.data.cache import fingerprint
+from lors.data.files import below, root_folder
+from lors.data.pairs import Pairs, Split
+from lors.data.splitting import split_indices
+from lors.errors import InputError
+from lors.progress import Progress
+
+__all__ = ["load_embeddings"]
+
+
+def load_embeddings(config: DataConfig, image_size: int, progress: Progress) -> Pairs:
+    """The embeddings, with val and test held out by a seed."""
+    root = root_folder(config)
+    arrays, stamps = {}, []
+    for side in ("images", "texts"):
+        name = config.annotations.get(side)
+        if name is None:
+            raise InputError(f"data source 'embeddings' needs data.annotations.{side}, a file")
+        path = below(root, name, f"data.annotations.{side}")
+        arrays[side] = _read(path, side)
+        stamps.append(f"{name}|{path.stat().st_size}|{path.stat().st_mtime_ns}")
+    images, texts = arrays["images"], arrays["texts"]
+    if images.ndim != 2 or texts.ndim not in (2, 3) or len(images) != len(texts):
+        raise InputError(
+            f"image embeddings {images.shape} and text embeddings {texts.shape} do not fit: give "
+            "(M, f) and (M, d) or (M, captions, d)"
+        )
+    if texts.ndim == 2:
+        texts = texts[:, None]
+    chosen = split_indices({"train": len(images)}, config)
+    return Pairs(
+        fingerprint(*stamps, repr(config.holdout), repr(config.seed), repr(config.pairs)),
+        {
+            name: _split(images, texts, [row for _, row in rows], fingerprint(name, *stamps))
+            for name, rows in chosen.items()
+        },
+    )
+
+
+def _split(images: np.ndarray, texts: np.ndarray, rows: list[int], key: str) -> Split:
+    flat = texts[rows].reshape(-1, texts.shape[-1]).astype(np.float32)
+    return Split(
+        images=images[rows].astype(np.float32),
+        captions=[],
+        owner=np.repeat(np.arange(len(rows)), texts.shape[1]),
+        fingerprint=fingerprint(key, *map(str, rows)),
+        texts=flat,
+    )
+
+
+def _read(path: Path, side: str) -> np.ndarray:
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, "np") as handle:
+                names = list(handle.keys())
+                if side not in names and len(names) != 1:
+                    raise InputError(f"{str(path)!r} holds {names}: name the right one {side!r}")
+                array = handle.get_tensor(side if side in names else names[0])
+        else:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
+    if not np.issubdtype(array.dtype, np.floating) or not np.isfinite(array).all():
+        raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
+    return array

@@ -1,0 +1,49 @@
+"""Which pairs go into which split: hold out what is missing, cut to what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lors.config import DataConfig
+from lors.errors import InputError
+from lors.seeding import derive_seed
+
+__all__ = ["split_indices"]
+
+
+def split_indices(given: Mapping[str, int], config: DataConfig) -> dict[str, list[tuple[str, int]]]:
+    """For each of train, val and test, which pairs of which given split it takes.
+
+    A val or test split that is not given is a seeded share of train.
+
+    Args:
+        given: how many pairs each given split has.
+        config: the share, the seed, and how many pairs are asked for.
+
+    Returns:
+        (given split, index) for every pair.
+    """
+    splits = {name: [(name, i) for i in range(count)] for name, count in given.items() if count}
+    if "train" not in splits:
+        raise InputError(f"data source {config.source!r} holds no training pairs")
+    share = max(1, round(config.holdout * len(splits["train"])))
+    for name in ("val", "test"):
+        if name in splits:
+            continue
+        train = splits["train"]
+        if len(train) <= share:
+            raise InputError(f"train has {len(train)} pairs, too few to hold out a {name} split")
+        rng = np.random.default_rng(derive_seed(config.seed, "holdout", name))
+        order = rng.permutation(len(train))
+        splits[name] = [train[i] for i in sorted(order[:share])]
+        splits["train"] = [train[i] for i in sorted(order[share:])]
+    for asked, count in config.pairs.items():
+        if len(splits[asked]) < count:
+            raise InputError(
+                f"split {asked!r} has {len(splits[asked])} pairs, fewer than the {count} asked "
+                f"for: lower data.pairs.{asked}"
+            )
+        splits[asked] = splits[asked][:count]
+    return splits

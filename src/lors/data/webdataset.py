@@ -1,0 +1,148 @@
+"""WebDataset shards: tar files in which ``key.jpg`` lies next to ``key.txt`` or ``key.json``.
+
+Each split is a pattern of shards below the root, such as ``train-{000..003}.tar`` or
+``train-*.tar``. A shard is indexed once, by walking its headers; an image is later read from its
+place in the shard, and nothing is unpacked. The layout is described at
+https://github.com/webdataset/webdataset.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from lors.config import DataConfig
+from lors.data.files import below, caption_texts, decode_image, root_folder
+from lors.data.pairs import Item
+from lors.errors import InputError
+
+__all__ = ["read_webdataset"]
+
+IMAGES = ("jpg", "jpeg", "png", "webp")
+CAPTIONS = ("txt", "json")
+NAME = re.compile(r"((?:.*/)?[^./]+)\.([^/]+)", re.DOTALL)
+"""A member's name: the key ends at the first dot of the file's name, the rest says the kind."""
+
+Place = tuple[int, int]
+"""Where a member's bytes are in its shard: offset and size."""
+
+
+def read_webdataset(config: DataConfig) -> dict[str, list[Item]]:
+    """The splits whose shards are named in ``config.annotations``."""
+    root = root_folder(config)
+    if "train" not in config.annotations:
+        raise InputError(
+            f"data source {config.source!r} needs data.annotations.train, a pattern of shards "
+            "such as train-{000..003}.tar"
+        )
+    return {
+        split: [item for shard in _shards(root, split, pattern) for item in _items(root, shard)]
+        for split, pattern in config.annotations.items()
+    }
+
+
+def _shards(root: Path, split: str, pattern: str) -> list[Path]:
+    where = f"data.annotations.{split}"
+    if split not in ("train", "val", "test"):
+        raise InputError(f"{where}: split {split!r} is none of train, val, test")
+    if Path(pattern).is_absolute():
+        raise InputError(f"{where}: {pattern!r} must be relative to the root folder {str(root)!r}")
+    shards = []
+    for name in _expand(pattern):
+        names = sorted(glob.glob(name, root_dir=root)) if glob.has_magic(name) else [name]
+        shards += [below(root, found, where) for found in names]
+    if not shards:
+        raise InputError(f"{where}: no shard below {str(root)!r} matches {pattern!r}")
+    return list(dict.fromkeys(shards))
+
+
+def _expand(pattern: str) -> Iterator[str]:
+    """Write out the braces of a pattern: ``{000..003}`` counts, ``{a,b}`` lists."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        yield pattern
+        return
+    count = re.fullmatch(r"(\d+)\.\.(\d+)", braces[1])
+    parts: Iterator[str] = iter(braces[1].split(","))
+    if count:
+        numbers = range(int(count[1]), int(count[2]) + 1)
+        parts = (f"{number:0{len(count[1])}d}" for number in numbers)
+    for part in parts:
+        yield from _expand(pattern[: braces.start()] + part + pattern[braces.end() :])
+
+
+def _items(root: Path, shard: Path) -> list[Item]:
+    stat = shard.stat()
+    version = f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
+    items = []
+    for key, members in _index(shard).items():
+        where = f"{key!r} in the shard {str(shard)!r}"
+        image = _first(members, IMAGES, where, "image")
+        captions = _captions(shard, members, where)
+        load = partial(_load, shard, members[image], where)
+        items.append(Item(f"{version}|{key}", captions, load))
+    return items
+
+
+def _index(shard: Path) -> dict[str, dict[str, Place]]:
+    """The places of the members of each key, by kind; links, folders and devices do not count."""
+    index: dict[str, dict[str, Place]] = {}
+    try:
+        with tarfile.open(shard, "r:") as tar:
+            for member in tar:
+                name = NAME.fullmatch(member.name)
+                if name and member.isreg() and not member.issparse():
+                    key, kind = name[1], name[2].lower()
+                    if kind in index.setdefault(key, {}):
+                        raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
+                    index[key][kind] = (member.offset_data, member.size)
+    except (OSError, ValueError, tarfile.TarError) as error:
+        raise InputError(
+            f"cannot read the shard {str(shard)!r}: {error}; it must be a complete tar file, "
+            "not compressed"
+        ) from None
+    return index
+
+
+def _first(members: Mapping[str, Place], kinds: tuple[str, ...], where: str, what: str) -> str:
+    for kind in kinds:
+        if kind in members:
+            return kind
+    raise InputError(f"{where} has no {what}: add a .{', .'.join(kinds)} file or remove the key")
+
+
+def _captions(shard: Path, members: Mapping[str, Place], where: str) -> tuple[str, ...]:
+    kind = _first(members, CAPTIONS, where, "caption")
+    data = _read(shard, members[kind])
+    try:
+        text = data.decode("utf-8-sig")
+        value: Any = json.loads(text) if kind == "json" else None
+    except ValueError as error:
+        raise InputError(f"{where}: cannot read its .{kind} file: {error}") from None
+    if kind == "txt":
+        return caption_texts([line for line in text.splitlines() if line.strip()], where)
+    if not isinstance(value, dict) or "caption" not in value:
+        raise InputError(f'{where}: its .json file must hold an object with "caption"')
+    return caption_texts(value["caption"], where)
+
+
+def _load(shard: Path, place: Place, where: str) -> Image.Image:
+    return decode_image(_read(shard, place), where)
+
+
+def _read(shard: Path, place: Place) -> bytes:
+    offset, size = place
+    try:
+        with shard.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+    except OSError as error:
+        raise InputError(f"cannot read the shard {str(shard)!r}: {error}") from None

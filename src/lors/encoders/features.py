@@ -1,0 +1,46 @@
+"""Features of a frozen image trunk, computed once."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from lors import artifacts
+from lors.data import Split
+from lors.data.cache import cached_array, fingerprint
+from lors.encoders.dual import DualEncoder
+from lors.encoders.image import normalisation
+from lors.progress import Progress
+
+__all__ = ["cached_features"]
+
+
+def cached_features(
+    split: Split, trunk: nn.Module, key: str, progress: Progress, batch: int = 8
+) -> np.ndarray:
+    """The trunk's features of a split, memory-mapped from the cache. Shape: (M, f), float32
+
+    Args:
+        split: real pairs.
+        trunk: frozen.
+        key: identifies the trunk with its weights.
+        progress: who to tell.
+        batch: images at a time; small ones stay in a CPU's cache.
+    """
+    path = artifacts.home() / "features" / f"{fingerprint(key, split.fingerprint)}.npy"
+    return cached_array(path, lambda: _encode(split, trunk, progress, batch))
+
+
+@torch.no_grad()
+def _encode(split: Split, trunk: nn.Module, progress: Progress, batch: int) -> np.ndarray:
+    model = DualEncoder(nn.Identity(), nn.Identity(), normalised_by=normalisation(trunk))
+    fast = trunk.to(memory_format=torch.channels_last)
+    device = next(trunk.parameters()).device
+    starts = range(0, len(split), batch)
+    features = []
+    for start in progress.track(starts, "encode images", len(starts)):
+        pixels = torch.from_numpy(np.array(split.images[start : start + batch])).to(device)
+        images = model.normalise(pixels).to(memory_format=torch.channels_last)
+        features.append(fast(images).float().cpu())
+    return torch.cat(features).numpy()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lors.encoders.open_clip_text import OpenClipText
+from lors.errors import InputError
+from lors.progress import Silent
+
+open_clip = pytest.importorskip("open_clip")
+
+
+@pytest.fixture(scope="module")
+def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A CLIP small enough to build in a moment, registered with open_clip."""
+    path = tmp_path_factory.mktemp("open_clip") / "tiny-clip.json"
+    vision = {"image_size": 32, "layers": 1, "width": 16, "patch_size": 16, "head_width": 16}
+    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    path.write_text(json.dumps({"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}))
+    open_clip.add_model_config(path)
+    return "tiny-clip"
+
+
+def test_captions_are_embedded_by_the_models_own_text_tower(tiny_clip: str) -> None:
+    trunk = OpenClipText(tiny_clip, "none")
+    captions = ["a red circle", "a star", "a red circle"]
+    embedded = trunk.embed(captions, Silent(), batch=2)
+    assert embedded.shape == (3, trunk.dim) == (3, 8)
+    np.testing.assert_allclose(embedded[0], embedded[2], rtol=1e-4, atol=1e-6)
+    assert not np.allclose(embedded[0], embedded[1])
+
+
+def test_untrained_towers_are_the_same_each_time(tiny_clip: str) -> None:
+    first, again = (OpenClipText(tiny_clip, "none").embed(["a"], Silent()) for _ in range(2))
+    assert np.array_equal(first, again)
+
+
+def test_unknown_models_and_missing_tags_are_refused(tiny_clip: str) -> None:
+    with pytest.raises(InputError, match="did you mean 'ViT-B-32'"):
+        OpenClipText("ViT-B32/openai")
+    with pytest.raises(InputError, match="needs a tag"):
+        OpenClipText(tiny_clip)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lors.encoders.transformers_text import TransformersText
+from lors.errors import InputError
+from lors.progress import Silent
+
+transformers = pytest.importorskip("transformers")
+
+CAPTIONS = ["a red circle", "the star and a blue ring on the square", "green", "a star"]
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_embeddings_equal_the_model_run_one_caption_at_a_time(
+    tiny_bert: Path, pooling: str
+) -> None:
+    """Batches of similar length, padding and masks change nothing."""
+    trunk = TransformersText(str(tiny_bert), pooling)
+    embedded = trunk.embed(CAPTIONS, Silent(), batch=2)
+    model = transformers.BertModel.from_pretrained(tiny_bert).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    for caption, ours in zip(CAPTIONS, embedded, strict=True):
+        with torch.no_grad():
+            hidden = model(**tokenizer(caption, return_tensors="pt")).last_hidden_state[0]
+        expected = hidden[0] if pooling == "cls" else hidden.mean(0)
+        torch.testing.assert_close(torch.from_numpy(ours), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_auto_pooling_follows_the_folder(tiny_bert: Path, tmp_path: Path) -> None:
+    assert TransformersText(str(tiny_bert)).pooling == "cls"
+    folder = tmp_path / "sentence"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(
+        json.dumps({"pooling_mode_mean_tokens": True})
+    )
+    assert TransformersText(str(folder)).pooling == "mean"
+
+
+def test_input_embeddings_of_tokens_give_what_the_tokens_give(tiny_bert: Path) -> None:
+    trunk = TransformersText(str(tiny_bert), "cls")
+    tower = trunk.tower()
+    full = ["a red circle on the square"] * 2  # no padding: every token counts
+    tokens = torch.from_numpy(trunk.tokens(full, 8)).long()
+    assert tokens.shape == (2, 8)
+    assert (tokens != 0).all()
+    torch.testing.assert_close(tower(tower.words(tokens)), tower(tokens))
+
+
+def test_word_embeddings_are_frozen_and_the_rest_trains(tiny_bert: Path) -> None:
+    tower = TransformersText(str(tiny_bert)).tower()
+    frozen = {name for name, p in tower.named_parameters() if not p.requires_grad}
+    assert frozen == {
+        "model.embeddings.word_embeddings.weight",
+        "model.pooler.dense.weight",
+        "model.pooler.dense.bias",
+    }
+
+
+def test_without_weights_the_configuration_is_enough(tiny_bert: Path) -> None:
+    trunk = TransformersText(str(tiny_bert), weights="none")
+    first, again, other = (trunk.tower(seed).model for seed in (0, 0, 1))
+    key = "encoder.layer.0.output.dense.weight"
+    assert torch.equal(first.state_dict()[key], again.state_dict()[key])
+    assert not torch.equal(first.state_dict()[key], other.state_dict()[key])
+
+
+def test_the_fingerprint_tells_pooling_and_files_apart(tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "copy")
+    marks = {
+        TransformersText(str(folder), pooling).fingerprint
+        for folder in (tiny_bert, tmp_path / "copy")
+        for pooling in ("cls", "mean")
+    }
+    assert len(marks) == 4
+
+
+def test_clips_text_tower_gives_its_projection(tmp_path: Path, tiny_bert: Path) -> None:
+    config = transformers.CLIPTextConfig(
+        vocab_size=22,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        projection_dim=6,
+        eos_token_id=3,
+        bos_token_id=2,
+        pad_token_id=0,
+    )
+    model = transformers.CLIPTextModelWithProjection(config)
+    model.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny_bert / name, tmp_path / name)
+    trunk = TransformersText(str(tmp_path))
+    embedded = trunk.embed(["a red circle", "a star"], Silent())
+    assert embedded.shape == (2, 6)
+    assert np.isfinite(embedded).all()
+    assert not np.allclose(embedded[0], embedded[1])
+
+
+def test_an_absent_model_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="local folder"):
+        TransformersText(str(tmp_path / "absent"))
