@@ -141,23 +141,26 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="Print this preset as YAML.")] = None,
 ) -> None:
     """List the configurations that come with lors, or print one."""
-    from lors.config import load_config
+    from lors.config import Expected, load_config
     from lors.config import presets as known
 
     if name is not None:
         load_config(name)
         typer.echo(known()[name], nl=False)
         return
-    table = Table(
-        Column("preset", no_wrap=True), "what it does", "published recall", "of full data"
-    )
+    table = Table(Column("preset", no_wrap=True), "recall", "full data", "needs", "what it does")
     for preset in known():
         config = load_config(preset)
-        expected = config.expected
-        numbers = (expected.recall, expected.full_data) if expected else (None, None)
-        table.add_row(preset, config.description, *("" if n is None else str(n) for n in numbers))
+        expected = config.expected or Expected()
+        if not preset.endswith("-base"):
+            recalls = ("" if r is None else f"{r}" for r in (expected.recall, expected.full_data))
+            needs = ", ".join(filter(None, (expected.time, expected.memory)))
+            table.add_row(preset, *recalls, needs, config.description)
     console.print(table)
-    console.print("Memory and time on this device: [bold]lors plan PRESET[/]")
+    console.print(
+        "Recalls are means of IR and TR@1/5/10 as published, or as measured for our own presets. "
+        "For time and memory on this device: [bold]lors plan PRESET[/]"
+    )
 
 
 METRICS = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")

@@ -172,6 +172,8 @@ class Expected(Section):
 
     recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
     full_data: float | None = Field(None, description="the same for the full training data")
+    time: str = Field("", description="of the distillation, and on what")
+    memory: str = ""
     source: str = ""
 
 

@@ -140,7 +140,8 @@ class Workbench:
             return None
         with global_seed(0, "trunk"):
             trunk = image_trunk(config.image, config.image_weights, config.image_size)
-        return trunk.eval().requires_grad_(False).to(self.device)
+        trunk = trunk.eval().requires_grad_(False)
+        return trunk.to(self.device).to(memory_format=torch.channels_last)
 
     def _features(self, name: str) -> np.ndarray:
         config, split = self.config.encoder, self.pairs.splits[name]

@@ -20,6 +20,8 @@ from lors.seeding import global_seed
 
 __all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
 
+CPU_PIECE = 16
+
 
 @dataclass(frozen=True)
 class Frozen:
@@ -84,14 +86,18 @@ class DualEncoder(nn.Module):
 
     def normalise(self, images: Tensor) -> Tensor:
         """uint8 pixels to what the trunk expects. Shape: (m, 3, size, size)"""
-        parameter = next(self.parameters(), None)
-        values = images.to(torch.float32 if parameter is None else parameter.dtype)
+        values = images.to(next(self.parameters()).dtype)
         mean, std = (values.new_tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
         return (values / 255 - mean) / std
 
     def freeze(self, images: Tensor) -> Tensor:
         """The frozen part: normalised images to inputs of the trainable part."""
-        return images if self.trunk is None else self.image_standard(self.trunk(images))
+        if self.trunk is None:
+            return images
+        # Small pieces stay in a CPU's cache, and its convolutions are faster channels last.
+        piece = CPU_PIECE if images.device.type == "cpu" else len(images)
+        pieces = images.contiguous(memory_format=torch.channels_last).split(piece)
+        return self.image_standard(torch.cat([self.trunk(images) for images in pieces]))
 
     def embed_images(self, inputs: Tensor) -> Tensor:
         """u, normalised. Shape: (m, …) -> (m, d)"""

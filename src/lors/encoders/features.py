@@ -17,7 +17,7 @@ __all__ = ["cached_features"]
 
 
 def cached_features(
-    split: Split, trunk: nn.Module, key: str, progress: Progress, batch: int = 8
+    split: Split, trunk: nn.Module, key: str, progress: Progress, batch: int = 64
 ) -> np.ndarray:
     """The trunk's features of a split, memory-mapped from the cache. Shape: (M, f), float32
 
@@ -26,7 +26,7 @@ def cached_features(
         trunk: frozen.
         key: identifies the trunk with its weights.
         progress: who to tell.
-        batch: images at a time; small ones stay in a CPU's cache.
+        batch: images at a time.
     """
     path = artifacts.home() / "features" / f"{fingerprint(key, split.fingerprint)}.npy"
     return cached_array(path, lambda: _encode(split, trunk, progress, batch))
@@ -34,13 +34,13 @@ def cached_features(
 
 @torch.no_grad()
 def _encode(split: Split, trunk: nn.Module, progress: Progress, batch: int) -> np.ndarray:
-    model = DualEncoder(nn.Identity(), nn.Identity(), normalised_by=normalisation(trunk))
-    fast = trunk.to(memory_format=torch.channels_last)
+    model = DualEncoder(
+        nn.Identity(), nn.Identity(), trunk=trunk, normalised_by=normalisation(trunk)
+    )
     device = next(trunk.parameters()).device
     starts = range(0, len(split), batch)
     features = []
     for start in progress.track(starts, "encode images", len(starts)):
         pixels = torch.from_numpy(np.array(split.images[start : start + batch])).to(device)
-        images = model.normalise(pixels).to(memory_format=torch.channels_last)
-        features.append(fast(images).float().cpu())
+        features.append(model.freeze(model.normalise(pixels)).float().cpu())
     return torch.cat(features).numpy()
