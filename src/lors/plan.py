@@ -48,9 +48,10 @@ def plan(config: Config) -> dict[str, str]:
     pairs = pairs_within(config.distill.budget, numbers, config.similarity)
 
     step = _seconds(lambda: _meta_gradient(config, flat, theta, images, texts))
+    encode = _seconds(lambda: _freeze(model, images)) * pairs / len(images)
     expert = _seconds(lambda: _expert_step(config, model))
     experts, snapshots = config.experts.count, config.experts.epochs + 1
-    iteration = step * config.matching.steps
+    iteration = encode + step * config.matching.steps
     return {
         "device": str(device),
         "parameters": f"{flat.sides[0]:,} image side + {flat.sides[1]:,} text side",
@@ -94,20 +95,27 @@ def _noise(config: Config, model: DualEncoder, count: int) -> tuple[Tensor, Tens
 def _meta_gradient(
     config: Config, flat: FlatModel, theta: Tensor, images: Tensor, texts: Tensor
 ) -> None:
-    pairs = SyntheticPairs(images, texts).to(images.device, images.dtype)
+    with torch.no_grad():
+        inputs = flat.model.freeze(images)
+    pairs = SyntheticPairs(inputs, texts).to(images.device, images.dtype)
     loss = LOSSES[config.loss]
 
     def inner_loss(theta: Tensor, batch: Batch) -> Tensor:
         return loss(flat(theta, batch.inputs, batch.texts), batch.similarity)
 
     index = torch.arange(len(images), device=images.device)
-    batches = pairs.gather([index], flat.model.freeze(pairs.images))
+    batches = pairs.gather([index], pairs.images)
     objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
-    way = META_GRADIENTS[config.matching.gradient]
-    found = way(Inner(inner_loss, theta, batches, pairs.rates, flat.sides, objective))
-    outputs = [t for t in batches[0] if t.requires_grad]
-    wanted = [g for t, g in zip(batches[0], found.batches[0], strict=True) if t.requires_grad]
-    torch.autograd.backward(outputs, wanted)
+    META_GRADIENTS[config.matching.gradient](
+        Inner(inner_loss, theta, batches, pairs.rates, flat.sides, objective)
+    )
+
+
+def _freeze(model: DualEncoder, images: Tensor) -> None:
+    """Through the frozen trunk and back, which happens once per iteration."""
+    pixels = images.detach().requires_grad_()
+    inputs = model.freeze(pixels)
+    inputs.backward(torch.ones_like(inputs))
 
 
 def _expert_step(config: Config, model: DualEncoder) -> None:
