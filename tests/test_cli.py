@@ -21,7 +21,7 @@ def call(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return int(stop.value.code or 0)
 
 
-@pytest.mark.parametrize("command", ["distill", "experts", "evaluate", "info", "presets"])
+@pytest.mark.parametrize("command", ["distill", "experts", "evaluate", "plan", "info", "presets"])
 def test_every_command_has_help(command: str) -> None:
     result = runner.invoke(app, [command, "--help"])
     assert result.exit_code == 0
@@ -66,6 +66,17 @@ def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("evaluate", "absent.safetensors"),
         ("info", "absent.safetensors"),
         ("presets", "dmo"),
+        ("presets", "some.yaml"),
+        ("info", "[/b]"),
+        ("distill", "tiny", "encoder.text=given"),
+        ("distill", "tiny", "encoder.text=bert:x"),
+        ("distill", "tiny", "encoder.text=transformers:/absent"),
+        ("distill", "tiny", "encoder.image_head=none", "encoder.scope=heads"),
+        ("distill", "tiny", "similarity.kind=identity", "distill.fixed=[images,texts,rates]"),
+        ("distill", "tiny", "expected.foo=1"),
+        ("distill", "tiny", "data.source=karpathy", "data.root=/absent"),
+        ("distill", "flickr30k-lors-100"),
+        ("plan", "features"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_exit_code_2(
@@ -80,3 +91,23 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(
     assert captured.err.startswith("error: ")
     assert "Traceback" not in captured.err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_extra_to_install_is_named_in_full(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert call("distill", "tiny", "encoder.text=bert", monkeypatch=monkeypatch) == 2
+    assert "pip install 'lors[transformers]'" in capfd.readouterr().err
+
+
+def test_a_file_is_not_a_run_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("mine")
+    assert call("distill", "tiny", "--out", str(path), monkeypatch=monkeypatch) == 2
+    assert path.read_text() == "mine"
+    (tmp_path / "loop.yaml").write_text(f"base: {tmp_path}/loop.yaml")
+    assert call("distill", f"{tmp_path}/loop.yaml", monkeypatch=monkeypatch) == 2
+    assert "its own base" in capfd.readouterr().err

@@ -7,13 +7,13 @@ import yaml
 
 from lors.config import Config, difference, load_config, presets
 from lors.errors import InputError
-from lors.workbench import check
+from lors.workbench import resolve
 
 
 @pytest.mark.parametrize("name", presets())
 def test_every_preset_is_valid_and_says_what_it_does(name: str) -> None:
     config = load_config(name)
-    check(config)
+    resolve(config)
     assert config.description
 
 
@@ -43,7 +43,7 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("similarity.kind=fixed", "similarity.values"),
         ("encoder.space=features", "encoder.scope=heads"),
         ("encoder={space: features, scope: heads}", "data.augment=false"),
-        ("distill.fixed=[images,texts,similarity,rates]", "nothing would be learned"),
+        ("distill.fixed=[images,texts,similarity,rates]", "nothing to learn"),
     ],
 )
 def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
@@ -69,7 +69,7 @@ def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
 )
 def test_a_wrong_name_is_refused_before_work_starts(override: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        check(load_config("tiny", [override]))
+        resolve(load_config("tiny", [override]))
 
 
 def test_unknown_preset_suggests_the_nearest() -> None:

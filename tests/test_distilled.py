@@ -56,7 +56,7 @@ def test_every_similarity_is_saved(kind: str, bench: Workbench, tmp_path: Path) 
     similarity = build_similarity(config.similarity, len(start))
     pairs = SyntheticPairs(start.images, start.texts, similarity)
     path = tmp_path / "set.safetensors"
-    DistilledSet(pairs, config, bench.text_trunk, (0.5,), (0.25,)).save(path)
+    DistilledSet(pairs, config, bench.text_trunk, (0.5,), (0.25,), "x").save(path)
     (tmp_path / "given.npy").unlink()
     again = DistilledSet.load(path)
     assert torch.equal(again.pairs.similarity.matrix(), similarity.matrix())
@@ -108,7 +108,7 @@ def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Wo
 def test_pixels_are_what_was_normalised(bench: Workbench) -> None:
     pairs = bench.random_pairs(0, 0.1)
     distilled = DistilledSet(
-        pairs, bench.config, bench.text_trunk, bench.flat.model.mean, bench.flat.model.std
+        pairs, bench.config, bench.text_trunk, bench.flat.model.mean, bench.flat.model.std, "x"
     )
     real = {image.tobytes() for image in bench.pairs.splits["train"].images}
     assert all(image.numpy().tobytes() in real for image in distilled.pixels())

@@ -111,7 +111,7 @@ def test_another_configuration_in_the_same_directory_is_refused(
         run(load_config("tiny", ["distill.iterations=4"]), finished)
     assert (finished / "distilled.safetensors").read_bytes() == before
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(InputError, match="not empty"):
+    with pytest.raises(InputError, match="not an empty folder"):
         run(load_config("tiny"), tmp_path)
 
 
@@ -125,6 +125,7 @@ def test_a_budget_beyond_the_data_is_refused(tmp_path: Path) -> None:
     config = load_config("tiny", ["distill.budget=300"])
     with pytest.raises(InputError, match=r"200 pairs, fewer than distill\.budget"):
         run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_experts_in_a_folder_of_another_model_are_refused(tmp_path: Path) -> None:

@@ -22,4 +22,14 @@ def test_every_scope_and_space_can_be_planned() -> None:
     for overrides in (heads, [*heads, "encoder.space=features"], ["encoder.text=bert"]):
         facts = plan(load_config("tiny", overrides))
         assert facts["one iteration"].endswith("3 inner steps of 5")
-        assert float(facts["peak memory"].split()[0]) > 0
+        assert facts["peak memory"].endswith("B")
+
+
+def test_unrolling_is_planned_to_take_memory_for_every_step() -> None:
+    def memory(gradient: str, steps: int) -> float:
+        settings = [f"matching.gradient={gradient}", f"matching.steps={steps}"]
+        settings += ["encoder.image_size=64", "matching.batch_size=8"]
+        _, number, unit = plan(load_config("tiny", settings))["peak memory"].split()
+        return float(number) * {"MB": 1, "GB": 1000}[unit]
+
+    assert memory("unrolled", 100) > 2 * memory("exact", 100)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from lors import DistilledSet, Workbench, evaluate_set, load_config, run
 from lors.distill import Distillation
+from lors.encoders.image import image_trunk
 from lors.errors import InputError
+from lors.experts import train_expert
 from lors.matching import TrajectoryMatcher
 from lors.seeding import generator
+from lors.workbench import resolve
 
 SMALL = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]
 HEADS = ["encoder.scope=heads", "encoder.image_head=mlp", "encoder.text_head=mlp"]
@@ -74,7 +80,35 @@ def test_scope_all_moves_the_transformer_and_not_its_words(tiny_bert: Path) -> N
 
 def test_scope_all_needs_a_text_trunk_that_can_train() -> None:
     with pytest.raises(InputError, match=r"encoder\.text=transformers"):
-        Workbench(load_config("tiny", ["encoder.scope=all"]))
+        load_config("tiny", ["encoder.scope=all"])
+
+
+def test_in_scope_all_real_texts_mean_the_same_as_input_embeddings(tiny_bert: Path) -> None:
+    """Padding does not count, so random pairs are not handicapped."""
+    settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
+    bench = Workbench(load_config("tiny", settings))
+    model, real = bench.model(0), bench.real["train"]
+    index = np.arange(5)
+    tokens = real.captions(index, model)
+    assert (tokens == 0).any()
+    embedded = model.text[0].embed_tokens(tokens)  # type: ignore[index]
+    torch.testing.assert_close(model.embed_texts(embedded), model.embed_texts(tokens))
+
+
+def test_experts_of_other_weights_are_not_reused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+
+    def origin(seed: int) -> dict[str, object]:
+        torch.manual_seed(seed)
+        save_file(image_trunk("nf_resnet_tiny", None, 16).state_dict(), path)
+        return Workbench(load_config("tiny", [f"encoder.image_weights={path}"])).origin()
+
+    assert origin(0) == origin(0) != origin(1)
+
+
+def test_image_size_defaults_to_the_trunks_own() -> None:
+    config = load_config("features", ["data.source=scenes", "encoder.image=resnet10t"])
+    assert resolve(config).encoder.image_size == 176
 
 
 @pytest.mark.parametrize("name", ["nfnet", "nf_resnet50", "nf_regnet", "resnet50", "regnet", "vit"])
@@ -120,8 +154,43 @@ def test_a_pixel_set_trains_another_trunk_in_its_own_normalisation(pixel_set: Pa
 def test_a_feature_set_refuses_another_trunk(tmp_path: Path) -> None:
     config = load_config("tiny", [*HEADS, *SMALL, "encoder.space=features"])
     run(config, tmp_path / "run", references=False)
-    with pytest.raises(InputError, match="features of 'nf_resnet_tiny'"):
-        evaluate_set(tmp_path / "run" / "distilled.safetensors", ["encoder.image=resnet10t"])
+    path = tmp_path / "run" / "distilled.safetensors"
+    for change in ("encoder.image=resnet10t", "encoder.image_size=24"):
+        with pytest.raises(InputError, match="features of 'nf_resnet_tiny'"):
+            evaluate_set(path, [change])
+    with pytest.raises(InputError, match=r"encoder\.space cannot be changed"):
+        evaluate_set(path, ["encoder.space=pixels"])
+
+
+def test_a_set_brings_its_standardisation_to_other_data(tmp_path: Path) -> None:
+    config = load_config("tiny", [*HEADS, *SMALL])
+    run(config, tmp_path / "run", references=False)
+    distilled = DistilledSet.load(tmp_path / "run" / "distilled.safetensors")
+    elsewhere = load_config(config.model_dump(mode="json"), ["data.seed=5"])
+    bench = Workbench(elsewhere, like=distilled)
+    for ours, theirs in (
+        (bench.frozen.text_standard, distilled.text_standard),
+        (bench.frozen.image_standard, distilled.image_standard),
+    ):
+        assert ours is not None
+        assert theirs is not None
+        assert torch.equal(ours.mean, theirs.mean)
+
+
+def test_a_set_loads_where_its_text_trunk_is_not(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bert"
+    shutil.copytree(tiny_bert, folder)
+    settings = [f"encoder.text=transformers:{folder}", *SMALL]
+    run(load_config("tiny", settings), tmp_path / "run", references=False)
+    folder.rename(tmp_path / "moved")
+    path = tmp_path / "run" / "distilled.safetensors"
+    assert len(DistilledSet.load(path)) > 0
+    with pytest.raises(InputError, match="cannot load the text trunk"):
+        evaluate_set(path)
+    moved = f"encoder.text=transformers:{tmp_path / 'moved'}"
+    assert evaluate_set(path, [moved])["networks"] == 2
+    with pytest.raises(InputError, match="another text trunk"):
+        evaluate_set(path, [moved, "encoder.text_pooling=mean"])
 
 
 def test_batch_norm_is_announced_and_stays_frozen() -> None:
@@ -136,6 +205,13 @@ def test_batch_norm_is_announced_and_stays_frozen() -> None:
         def say(self, text: str) -> None:
             said.append(text)
 
-    bench = Workbench(load_config("tiny", ["encoder.image=resnet10t"]), Listener())
+    config = load_config("tiny", ["encoder.image=resnet10t", "experts.epochs=2"])
+    bench = Workbench(config, Listener())
     assert not bench.flat.model.training
+    model = bench.model(0)
+    train_expert(model, bench.real["train"], config.experts, config.data, 0)
+    before = bench.model(0).state_dict()
+    moved = [k for k, t in model.state_dict().items() if not torch.equal(t, before[k])]
+    assert moved
+    assert not [name for name in moved if "running" in name]
     assert any("batch norm" in text for text in said)

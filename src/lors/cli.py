@@ -9,11 +9,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Column, Table
 
-from lors.errors import InputError, LorsError
+from lors.errors import InputError, LorsError, choose
 
 __all__ = ["app", "main"]
 
@@ -63,7 +64,7 @@ def distill(
     with Display() as display:
         results = run(load_config(config, overrides or ()), out, display, references)
     console.print(results_table(results["rows"]))
-    console.print(f"The distilled set is [bold]{out / 'distilled.safetensors'}[/]")
+    console.print(f"The distilled set is {escape(str(out / 'distilled.safetensors'))}")
 
 
 @app.command()
@@ -74,7 +75,7 @@ def experts(config: Source, overrides: Overrides = None) -> None:
 
     with Display() as display:
         store = Workbench(load_config(config, overrides or ()), display).experts()
-    console.print(f"The experts are in [bold]{store.folder}[/]")
+    console.print(f"The experts are in {escape(str(store.folder))}")
 
 
 @app.command()
@@ -99,8 +100,9 @@ def evaluate(
 
     changes = list(overrides or ())
     if image_trunk is not None:
-        weights = image_weights or "null"
-        changes += [f"encoder.image={image_trunk}", f"encoder.image_weights={weights}"]
+        changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
+    if image_weights is not None:
+        changes.append(f"encoder.image_weights={image_weights}")
     with Display() as display:
         row = evaluate_set(distilled, changes, display)
     console.print(results_table({distilled.name: row}))
@@ -130,9 +132,9 @@ def info(
     """Describe an artefact: a distilled set, an expert, a checkpoint, a run directory."""
     from lors.info import describe
 
-    table = Table("", str(path), show_header=True)
+    table = Table("", escape(str(path)))
     for name, value in describe(path).items():
-        table.add_row(name, str(value))
+        table.add_row(escape(name), escape(str(value)))
     console.print(table)
 
 
@@ -145,8 +147,7 @@ def presets(
     from lors.config import presets as known
 
     if name is not None:
-        load_config(name)
-        typer.echo(known()[name], nl=False)
+        typer.echo(choose(known(), name, "preset"), nl=False)
         return
     table = Table(Column("preset", no_wrap=True), "recall", "full data", "needs", "what it does")
     for preset in known():
@@ -239,7 +240,8 @@ def main() -> None:
     try:
         app()
     except LorsError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False)
+        text = f"[bold red]error:[/] {escape(str(error))}"
+        Console(stderr=True).print(text, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted. The same command continues where it stopped.")

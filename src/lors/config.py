@@ -5,13 +5,22 @@ A file may start from another with ``base: NAME`` and say only what differs.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from lors.errors import InputError, suggestion
 
@@ -32,8 +41,16 @@ __all__ = [
 
 Count = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+UserPath = Annotated[Path, AfterValidator(lambda path: path.expanduser())]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
+
+
+def _weights(value: Any) -> Any:
+    """``none`` is no weights, and ``~`` the home folder."""
+    if not isinstance(value, str) or value == "none":
+        return None if value == "none" else value
+    return value if value == "hub" else str(Path(value).expanduser())
 
 
 class Section(BaseModel):
@@ -44,7 +61,7 @@ class DataConfig(Section):
     """The real pairs and where they come from."""
 
     source: str = Field("scenes", description="where pairs come from: a name in data.SOURCES")
-    root: Path | None = Field(None, description="folder below which all files of the data lie")
+    root: UserPath | None = Field(None, description="folder below which all files of the data lie")
     name: str | None = Field(None, description="huggingface: a dataset of the Hub, if no root")
     annotations: dict[str, str] = Field(
         default_factory=dict,
@@ -70,8 +87,10 @@ class EncoderConfig(Section):
     """The dual encoder."""
 
     image: str = Field("nf_resnet_tiny", description="any timm model, or one of the paper's names")
-    image_weights: str | None = Field(None, description="hub, a local weight file, or none")
-    image_size: Count = 32
+    image_weights: Annotated[str | None, BeforeValidator(_weights)] = Field(
+        None, description="hub, a local weight file, or none"
+    )
+    image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")
     image_head: str = Field("none", description="none, linear or mlp")
     text: str = Field("lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …")
     text_weights: Literal["pretrained", "none"] = Field(
@@ -93,6 +112,12 @@ class EncoderConfig(Section):
         True, description="centre and scale frozen features and text embeddings by train"
     )
 
+    def size(self) -> int:
+        """``image_size``, once ``workbench.resolve`` has filled it in."""
+        if self.image_size is None:
+            raise InputError("encoder.image_size is not resolved: use workbench.resolve first")
+        return self.image_size
+
 
 class ExpertsConfig(Section):
     """Training runs on the real data. They also give the full-data reference."""
@@ -102,7 +127,9 @@ class ExpertsConfig(Section):
     batch_size: Count = 128
     rate: Rate = 0.1
     seed: int = 0
-    folder: Path | None = Field(None, description="where they are kept; default: below LORS_HOME")
+    folder: UserPath | None = Field(
+        None, description="where they are kept; default: below LORS_HOME"
+    )
 
 
 class SimilarityConfig(Section):
@@ -111,7 +138,7 @@ class SimilarityConfig(Section):
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
     rank: Count = 10
     alpha: float = Field(1.0, allow_inf_nan=False)
-    values: Path | None = Field(None, description="fixed: S as an .npy file of shape (N, N)")
+    values: UserPath | None = Field(None, description="fixed: S as an .npy file of shape (N, N)")
 
 
 class MatchingConfig(Section):
@@ -145,7 +172,9 @@ class DistillConfig(Section):
     iterations: Count = 3000
     learning_rates: LearningRates = LearningRates()
     momentum: float = Field(0.5, ge=0, lt=1)
-    inner_rate: Rate = Field(0.1, description="where the two learned inner rates start")
+    inner_rate: float = Field(
+        0.1, ge=1e-4, allow_inf_nan=False, description="where the two learned inner rates start"
+    )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
     evaluate_every: int = Field(
         0,
@@ -216,8 +245,15 @@ class Config(Section):
             )
         if (self.similarity.kind == "fixed") != (self.similarity.values is not None):
             raise ValueError("similarity.kind=fixed and similarity.values go together: give both")
-        if set(self.distill.fixed) == {"images", "texts", "similarity", "rates"}:
-            raise ValueError("distill.fixed names every part: nothing would be learned")
+        if self.encoder.scope == "all" and self.encoder.text == "lsa":
+            raise ValueError(
+                "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
+            )
+        learned = {"images", "texts", "rates"} - set(self.distill.fixed)
+        if self.similarity.kind in ("diagonal", "lowrank", "full"):
+            learned |= {"similarity"} - set(self.distill.fixed)
+        if not learned:
+            raise ValueError("distill.fixed leaves nothing to learn: name fewer parts")
         return self
 
     def yaml(self) -> str:
@@ -245,7 +281,7 @@ def load_config(source: str | Path | Mapping[str, Any], overrides: Iterable[str]
     >>> load_config("demo", ["distill.iterations=5"]).distill.iterations
     5
     """
-    values = dict(source) if isinstance(source, Mapping) else _read(str(source))
+    values = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _read(str(source))
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals:
@@ -269,7 +305,9 @@ def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str =
     return lines
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    if name in above:
+        raise InputError(f"configuration {name!r} is its own base: {' -> '.join((*above, name))}")
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         try:
@@ -290,7 +328,7 @@ def _read(name: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"configuration {name!r} must be a mapping of settings")
     base = values.pop("base", None)
-    return _merge(_read(str(base)), values) if base else values
+    return _merge(_read(str(base), (*above, name)), values) if base else values
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -326,7 +364,8 @@ def _sentence(error: ValidationError) -> str:
         *sections, name = problem["loc"]
         section: Any = Config
         for step in sections:
-            section = section.model_fields[step].annotation
+            annotation = section.model_fields[step].annotation
+            section = next((a for a in get_args(annotation) if a is not None), annotation)
         return f"unknown setting {where!r}{suggestion(str(name), section.model_fields)}"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
     if not where:

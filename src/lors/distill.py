@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lors import artifacts
 from lors.config import DistillConfig
-from lors.errors import DivergedError
+from lors.errors import DivergedError, InputError
 from lors.matching import Matcher
 from lors.progress import Progress, Silent
 from lors.seeding import generator
@@ -67,18 +67,23 @@ class Distillation:
     def resume(self, path: Path) -> None:
         """Continue from a checkpoint."""
         header, tensors = artifacts.load(path, KIND)
-
-        def group(name: str) -> dict[str, Tensor]:
-            return {k.removeprefix(f"{name}."): t for k, t in tensors.items() if k.startswith(name)}
-
-        self.synthetic.load_state_dict(group("now"))
+        groups: dict[str, dict[str, Tensor]] = {"now": {}, "momentum": {}, "best": {}}
         parameters = dict(self.synthetic.named_parameters())
-        for name, momentum in group("momentum").items():
-            self.optimizer.state[parameters[name]]["momentum_buffer"] = momentum.to(
-                parameters[name]
-            )
-        self.best, self.best_recall = group("best"), header["best_recall"]
-        self.iteration = header["iteration"]
+        try:
+            for key, tensor in tensors.items():
+                name, _, rest = key.partition(".")
+                groups[name][rest] = tensor
+            self.synthetic.load_state_dict(groups["now"])
+            for name, momentum in groups["momentum"].items():
+                here = parameters[name]
+                self.optimizer.state[here]["momentum_buffer"] = momentum.to(here)
+            self.best, self.best_recall = groups["best"], header["best_recall"]
+            self.iteration = int(header["iteration"])
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the checkpoint {str(path)!r} does not fit this run ({error}): delete it to start "
+                "anew"
+            ) from None
 
     def step(self, matcher: Matcher) -> float:
         """One iteration; returns the matching loss.
@@ -90,7 +95,8 @@ class Distillation:
         loss = matcher.backward(self.synthetic, generator(self.seed, "distill", self.iteration))
         self._check_finite(loss)
         self.optimizer.step()
-        self.synthetic.clamp_rates()
+        if self.synthetic.rates.requires_grad:
+            self.synthetic.clamp_rates()
         self.iteration += 1
         return loss
 
@@ -105,26 +111,41 @@ class Distillation:
     def _check_finite(self, loss: float) -> None:
         parts = self.synthetic.parts()
         broken = [
-            part
+            f"the gradient of {part}"
             for part, tensors in parts.items()
             if any(t.grad is not None and not t.grad.isfinite().all() for t in tensors)
         ]
         if math.isfinite(loss) and not broken:
             return
-        image_rate, text_rate = self.synthetic.rates.tolist()
-        if not math.isfinite(loss) or len(broken) > 1:
-            culprit = (
-                f"the inner training run blew up at inner rates {image_rate:.3g} (image) and "
-                f"{text_rate:.3g} (text): lower distill.inner_rate or "
-                "distill.learning_rates.rates, or matching.steps"
-            )
-        else:
-            culprit = f"lower distill.learning_rates.{broken[0]}"
-        what = "the matching loss" if not math.isfinite(loss) else f"the gradient of {broken[0]}"
+        what = broken[0] if math.isfinite(loss) else "the matching loss"
         raise DivergedError(
-            f"{what} turned non-finite at iteration {self.iteration}; {culprit}. "
-            "The state before it is kept"
+            f"{what} turned non-finite at iteration {self.iteration}; {self._culprit()}. "
+            "The last checkpoint is kept"
         )
+
+    def _culprit(self) -> str:
+        """What to lower: the part that jumped in the last step, or else the inner rates."""
+        jumps = {
+            str(group["name"]): max(self._jump(tensor, group["lr"]) for tensor in group["params"])
+            for group in self.optimizer.param_groups
+        }
+        part = max(jumps, key=lambda name: jumps[name])
+        if jumps[part] > 0.5:
+            return f"{part} moved too far in one step: lower distill.learning_rates.{part}"
+        image_rate, text_rate = self.synthetic.rates.tolist()
+        return (
+            f"the inner training run blew up at inner rates {image_rate:.3g} (image) and "
+            f"{text_rate:.3g} (text): lower distill.inner_rate, distill.learning_rates.rates or "
+            "matching.steps"
+        )
+
+    def _jump(self, tensor: Tensor, rate: float) -> float:
+        """The length of the last step relative to where it led."""
+        momentum = self.optimizer.state.get(tensor, {}).get("momentum_buffer")
+        if momentum is None:
+            return 0.0
+        size = tensor.detach().double().norm()
+        return (rate * momentum.double().norm() / size.clamp(min=1e-12)).item() if size else 0.0
 
 
 def distill(
@@ -142,8 +163,7 @@ def distill(
         run: the state to start or continue from.
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
-        checkpoint: called every ``checkpoint_every`` iterations, at the end, and when the run
-            turns non-finite.
+        checkpoint: called at the start, every ``checkpoint_every`` iterations and at the end.
         log: receives one record per iteration.
         progress: who to tell.
 
@@ -152,26 +172,24 @@ def distill(
     """
     config, progress = run.config, progress or Silent()
     todo = range(run.iteration, config.iterations)
-    try:
-        for _ in progress.track(todo, "distil", len(todo)):
-            loss = run.step(matcher)
-            image_rate, text_rate = run.synthetic.rates.tolist()
-            record = {
-                "iteration": run.iteration,
-                "loss": loss,
-                "rate_image": image_rate,
-                "rate_text": text_rate,
-            }
-            if recall and config.evaluate_every and _due(run, config.evaluate_every):
-                record["recall"] = recall(run.synthetic)
-                run.keep_if_best(record["recall"])
-            log(record)
-            progress.note(**{k: v for k, v in record.items() if k != "iteration"})
-            if _due(run, config.checkpoint_every):
-                checkpoint()
-    except DivergedError:
+    if todo and run.iteration == 0:
         checkpoint()
-        raise
+    for _ in progress.track(todo, "distil", len(todo)):
+        loss = run.step(matcher)
+        image_rate, text_rate = run.synthetic.rates.tolist()
+        record = {
+            "iteration": run.iteration,
+            "loss": loss,
+            "rate_image": image_rate,
+            "rate_text": text_rate,
+        }
+        if recall and config.evaluate_every and _due(run, config.evaluate_every):
+            record["recall"] = recall(run.synthetic)
+            run.keep_if_best(record["recall"])
+        log(record)
+        progress.note(**{k: v for k, v in record.items() if k != "iteration"})
+        if _due(run, config.checkpoint_every):
+            checkpoint()
     if run.best:
         run.synthetic.load_state_dict(run.best)
     return run.synthetic

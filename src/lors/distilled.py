@@ -42,6 +42,7 @@ class DistilledSet:
         text_trunk: embeds new captions as the set's texts are embedded.
         mean: of the pixel normalisation, per channel; empty in space features.
         std: likewise.
+        image_trunk: identifies the image trunk and its weights.
         image_standard: scope heads: standardises the features of the image trunk; in space
             features, the images of the set are such features.
         text_standard: standardises the embeddings of the text trunk.
@@ -52,6 +53,7 @@ class DistilledSet:
     text_trunk: TextTrunk
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    image_trunk: str
     image_standard: Standard | None = None
     text_standard: Standard | None = None
 
@@ -119,9 +121,9 @@ class DistilledSet:
         Args:
             batch_size: pairs per batch.
             seed: draws the order.
-            model: if given, its frozen part is applied to the images.
+            model: if given, images come in its normalisation and through its frozen part.
         """
-        inputs = model.freeze(self.pairs.images) if model else self.pairs.images
+        inputs = model.freeze(self.images_for(model)) if model else self.pairs.images
         order = self.pairs.passes(batch_size, generator(seed, "batches"))
         count = -(-len(self) // batch_size)
         for index in islice(order, count):
@@ -136,6 +138,7 @@ class DistilledSet:
             "storage": self.storage(),
             "mean": self.mean,
             "std": self.std,
+            "image_trunk": self.image_trunk,
             "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
             "versions": artifacts.versions(),
         }
@@ -182,5 +185,6 @@ class DistilledSet:
             restore_text_trunk(trunk["kind"], config.encoder, trunk, groups["text_trunk"]),
             tuple(header["mean"]),
             tuple(header["std"]),
+            str(header["image_trunk"]),
             **standards,
         )

@@ -23,9 +23,11 @@ def describe(path: Path) -> dict[str, Any]:
     with open_artifact(path) as (header, handle):
         tensors = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
         shapes = {name: tuple(t.get_shape()) for name, t in tensors.items()}
+        rates = handle.get_tensor("rates").tolist() if "rates" in shapes else []
     facts: dict[str, Any] = {"kind": header["kind"], "format": header["format"]}
     if "config" in header:
-        facts |= _describe_set(header)
+        facts |= _describe_set(header, shapes["texts"][1:])
+        facts["learned rates"] = ", ".join(f"{rate:.4g}" for rate in rates)
     if "origin" in header:
         facts |= {k: json.dumps(v) for k, v in header["origin"].items()}
     facts |= {k: header[k] for k in ("iteration", "best_recall") if k in header}
@@ -34,16 +36,16 @@ def describe(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _describe_set(header: dict[str, Any]) -> dict[str, Any]:
+def _describe_set(header: dict[str, Any], text_shape: tuple[int, ...]) -> dict[str, Any]:
     config = header["config"]
     encoder = config["encoder"]
     return {
         "pairs": f"{header['pairs']}, storage of {header['storage']:.2f} plain pairs "
         f"(budget {config['distill']['budget']})",
         "data": config["data"]["source"],
-        "image trunk": f"{encoder['image']} at {encoder['image_size']} px",
-        "scope": encoder["scope"],
-        "text trunk": f"{encoder['text']}, {encoder['text_dim']} dimensions",
+        "image trunk": header["image_trunk"].replace("|", ", "),
+        "scope, space": f"{encoder['scope']}, {encoder['space']}",
+        "text trunk": f"{header['text_trunk']['kind']}, a text is {text_shape}",
         "normalisation": f"mean {header['mean']}, std {header['std']}",
         "loss": config["loss"],
         "similarity": ", ".join(f"{k} {v}" for k, v in config["similarity"].items()),
@@ -60,7 +62,10 @@ def _describe_run(path: Path) -> dict[str, Any]:
     facts |= {f"file {f.name}": f"{f.stat().st_size:,} bytes" for f in sorted(path.iterdir())}
     results = path / "results.json"
     if results.is_file():
-        for name, row in json.loads(results.read_text("utf-8"))["rows"].items():
-            mean = row["recall"]["chosen"]["mean"]
-            facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
+        try:
+            for name, row in json.loads(results.read_text("utf-8"))["rows"].items():
+                mean = row["recall"]["chosen"]["mean"]
+                facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{str(results)!r} is damaged: delete it and run again") from None
     return facts

@@ -18,7 +18,7 @@ from lors.evaluate import Outcome, measure, summarise, train_on, try_out
 from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench, check
+from lors.workbench import Workbench, resolve
 
 __all__ = ["evaluate_set", "run"]
 
@@ -44,15 +44,16 @@ def run(
     Raises:
         InputError: bad configuration or data, or a directory that holds another run.
     """
-    out = Path(out)
-    check(config)
-    _claim(out, config)
+    out, config = Path(out), resolve(config)
+    _refuse_another(out, config)
     results = _read_results(out, config)
     wanted = [*(REFERENCES if references else ()), "distilled set"]
     if all(name in results["rows"] for name in wanted):
         return results
     bench = Workbench(config, progress)
-    distilled, results["seconds_to_distil"] = _distil(bench, out)
+    start = bench.start()
+    artifacts.write_text(out / "config.yaml", config.yaml())
+    distilled, results["seconds_to_distil"] = _distil(bench, start, out)
     if references:
         count, rate = len(bench.real["train"]), config.experts.rate
         results["rows"]["full data"] = _row(full_data(bench), count, note=f"nce, rate {rate:g}")
@@ -82,24 +83,23 @@ def evaluate_set(
         One row, as in ``results.json``.
     """
     distilled = DistilledSet.load(path)
+    made_with = distilled.config.encoder
     config = load_config(distilled.config.model_dump(mode="json"), overrides)
-    made_with, asked = distilled.config.encoder, config.encoder
-    if asked.space == "features" and (asked.image, asked.image_weights) != (
-        made_with.image,
-        made_with.image_weights,
-    ):
+    if config.encoder.space != made_with.space:
+        raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
+    bench = Workbench(config, progress, like=distilled)
+    if made_with.space == "features" and bench.image_trunk != distilled.image_trunk:
         raise InputError(
-            f"this set holds features of {made_with.image!r}, which no other trunk can use: "
-            "distil in space pixels to evaluate with another trunk"
+            f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
+            "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    bench = Workbench(config, progress, distilled.text_trunk)
     return _row(_evaluate(bench, distilled), len(distilled), distilled.storage(), config.loss)
 
 
-def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
+def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[DistilledSet, float]:
     config = bench.config
     checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
-    state = Distillation(bench.start(), config.distill, config.seed)
+    state = Distillation(start, config.distill, config.seed)
     if checkpoint.exists():
         state.resume(checkpoint)
     lines = _lines_before(metrics, state.iteration)
@@ -125,7 +125,8 @@ def _distil(bench: Workbench, out: Path) -> tuple[DistilledSet, float]:
         )
     distilled = bench.distilled(pairs)
     distilled.save(out / "distilled.safetensors")
-    return distilled, json.loads(_lines_before(metrics, state.iteration)[-1])["seconds"]
+    lines = _lines_before(metrics, state.iteration)
+    return distilled, json.loads(lines[-1])["seconds"] if lines else earlier
 
 
 def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
@@ -135,8 +136,9 @@ def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
 
 
 def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
-    pairs = distilled.pairs.to(bench.device, bench.dtype)
-    pairs.images.data = distilled.images_for(bench.flat.model)
+    images, old = distilled.images_for(bench.flat.model), distilled.pairs
+    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
+    pairs.to(bench.device, bench.dtype)
     seeds = bench.config.evaluate.seeds
     outcomes = []
     for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):
@@ -160,14 +162,13 @@ def _row(
     }
 
 
-def _claim(out: Path, config: Config) -> None:
-    """Write the configuration into a new run directory, or check that it is this run's."""
+def _refuse_another(out: Path, config: Config) -> None:
+    """Refuse a run directory that holds something else; a longer version of its run may go on."""
     path = out / "config.yaml"
-    if path.exists():
+    if path.is_file():
         theirs = load_config(path)
         ours, found = config.model_dump(mode="json"), theirs.model_dump(mode="json")
-        longer = config.distill.iterations >= theirs.distill.iterations
-        if longer:
+        if config.distill.iterations >= theirs.distill.iterations:
             found["distill"]["iterations"] = config.distill.iterations
         differs = difference(ours, found)
         if differs:
@@ -175,9 +176,10 @@ def _claim(out: Path, config: Config) -> None:
                 f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
                 "choose another --out, or delete it"
             )
-    elif out.exists() and any(out.iterdir()):
-        raise InputError(f"{str(out)!r} is not empty and holds no run: choose another --out")
-    artifacts.write_text(path, config.yaml())
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(
+            f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
+        )
 
 
 def _read_results(out: Path, config: Config) -> dict[str, Any]:

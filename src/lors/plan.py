@@ -13,45 +13,59 @@ import torch
 from torch import Tensor
 
 from lors.config import Config
-from lors.encoders import DualEncoder, FlatModel, Frozen, build_dual_encoder
-from lors.encoders.image import image_trunk
-from lors.encoders.text import text_size
+from lors.encoders import DualEncoder, FlatModel, Frozen, build_dual_encoder, build_text_trunk
+from lors.encoders.image import feature_size, image_trunk
+from lors.encoders.transformers_text import TransformersText
+from lors.errors import InputError
 from lors.losses import LOSSES, nce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.trajectory import distance_ratio
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
 from lors.training import Batch, sgd, train
-from lors.workbench import check, find_device
+from lors.workbench import find_device, resolve
 
 __all__ = ["plan"]
 
 SAMPLE = 8
 """Pairs per batch when the speed of expert training is sampled."""
 
+TEXT_SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
+"""Embeddings of the paper's text trunks, known without loading them."""
+
 
 def plan(config: Config) -> dict[str, str]:
     """Parameters, storage, memory and time of a configuration, in words.
 
-    The network is built without pretrained weights and fed noise: sizes and speed are the same.
+    The network is built without pretrained image weights and fed noise: sizes and speed are the
+    same. One inner step, one pass through what is frozen and one small step of an expert are
+    measured; the rest is arithmetic.
     """
-    check(config)
-    device, dtype = find_device(config.device), getattr(torch, config.dtype)
-    config = config.model_copy(
-        update={"encoder": config.encoder.model_copy(update={"image_weights": None})}
-    )
-    model = _model(config).to(device, dtype)
+    config = resolve(config)
+    if config.data.source == "embeddings":
+        raise InputError("a plan needs the sizes of your embeddings: run it, it takes a minute")
+    device = find_device(config.device)
+    model = _model(config).to(device, getattr(torch, config.dtype))
     flat = FlatModel(model)
     theta = flat.flatten(model)
     images, texts = _noise(config, model, config.matching.batch_size)
     numbers = images[0].numel() + texts[0].numel()
     pairs = pairs_within(config.distill.budget, numbers, config.similarity)
+    steps, experts, snapshots = (
+        config.matching.steps,
+        config.experts.count,
+        config.experts.epochs + 1,
+    )
 
-    step = _seconds(lambda: _meta_gradient(config, flat, theta, images, texts))
-    encode = _seconds(lambda: _freeze(model, images)) * pairs / len(images)
-    expert = _seconds(lambda: _expert_step(config, model))
-    experts, snapshots = config.experts.count, config.experts.epochs + 1
-    iteration = encode + step * config.matching.steps
+    step, graph = _measured(lambda: _meta_gradient(config, flat, theta, images, texts))
+    encode, encode_graph = _measured(lambda: _freeze(model, images))
+    expert, expert_graph = _measured(lambda: _expert_step(config, model))
+    iteration = encode * pairs / len(images) + step * steps
+    kept = graph if config.matching.gradient == "unrolled" else 4 * theta.numel()
+    more = max(
+        kept * (steps - 1) + encode_graph * (pairs / len(images) - 1),
+        expert_graph * (config.experts.batch_size / SAMPLE - 1),
+    )
     return {
         "device": str(device),
         "parameters": f"{flat.sides[0]:,} image side + {flat.sides[1]:,} text side",
@@ -60,35 +74,43 @@ def plan(config: Config) -> dict[str, str]:
         "expert storage": f"{_bytes(experts * snapshots * 4 * theta.numel())} "
         f"({experts} experts x {snapshots} snapshots)",
         "expert training": f"{1000 * expert / SAMPLE:.1f} s per 1,000 pairs seen",
-        "one iteration": f"{iteration:.2f} s, {config.matching.steps} inner steps of {len(images)}",
+        "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}",
         "distillation": f"{_duration(iteration * config.distill.iterations)} for "
         f"{config.distill.iterations:,} iterations",
-        "peak memory": _bytes(_peak(device)),
+        "peak memory": f"about {_bytes(_peak(device) + more)}",
     }
 
 
 def _model(config: Config) -> DualEncoder:
-    encoder = config.encoder
-    dim, tower = text_size(encoder)
+    encoder = config.encoder.model_copy(update={"image_weights": None})
+    if encoder.scope == "all":
+        trunk = build_text_trunk(encoder, [])
+        assert isinstance(trunk, TransformersText)  # as resolve has checked
+        return build_dual_encoder(encoder, Frozen(trunk.dim, text_tower=trunk.tower), 0)
+    if encoder.text == "lsa":
+        dim = encoder.text_dim
+    else:
+        dim = TEXT_SIZES.get(encoder.text) or build_text_trunk(encoder, []).dim
     if encoder.scope != "heads":
-        return build_dual_encoder(encoder, Frozen(dim, text_tower=tower), 0)
-    trunk = image_trunk(encoder.image, None, encoder.image_size)
-    features = int(trunk.num_features)  # type: ignore[arg-type]
-    pixels = encoder.space == "pixels"
-    return build_dual_encoder(encoder, Frozen(dim, features, trunk=trunk if pixels else None), 0)
+        return build_dual_encoder(encoder, Frozen(dim), 0)
+    image = image_trunk(encoder.image, None, encoder.size())
+    frozen = Frozen(dim, feature_size(image), image if encoder.space == "pixels" else None)
+    return build_dual_encoder(encoder, frozen, 0)
 
 
 def _noise(config: Config, model: DualEncoder, count: int) -> tuple[Tensor, Tensor]:
+    """Images and texts of the right shapes; the first layer of a side tells its inputs."""
     encoder, draw = config.encoder, generator("plan")
-    like = next(model.parameters())
-    dim, tower = text_size(encoder)
-    size = (3, encoder.image_size, encoder.image_size)
+    text = [next(m for m in model.text.modules() if isinstance(m, torch.nn.Linear)).in_features]
+    if encoder.scope == "all":
+        text = [encoder.text_length, model.text[0].words.embedding_dim]  # type: ignore[index]
+    image = [3, encoder.size(), encoder.size()]
     if encoder.space == "features":
-        size = (int(image_trunk(encoder.image, None, encoder.image_size).num_features),)  # type: ignore[arg-type,assignment]
-    text = (dim,)
-    if tower is not None:
-        text = (encoder.text_length, model.text[0].words.embedding_dim)  # type: ignore[index,assignment]
-    images = torch.randn(count, *size, generator=draw).to(like)
+        image = [
+            next(m for m in model.image.modules() if isinstance(m, torch.nn.Linear)).in_features
+        ]
+    like = next(model.parameters())
+    images = torch.randn(count, *image, generator=draw).to(like)
     return images, torch.randn(count, *text, generator=draw).to(like)
 
 
@@ -103,8 +125,7 @@ def _meta_gradient(
     def inner_loss(theta: Tensor, batch: Batch) -> Tensor:
         return loss(flat(theta, batch.inputs, batch.texts), batch.similarity)
 
-    index = torch.arange(len(images), device=images.device)
-    batches = pairs.gather([index], pairs.images)
+    batches = pairs.gather([torch.arange(len(images), device=images.device)], pairs.images)
     objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
     META_GRADIENTS[config.matching.gradient](
         Inner(inner_loss, theta, batches, pairs.rates, flat.sides, objective)
@@ -126,13 +147,21 @@ def _expert_step(config: Config, model: DualEncoder) -> None:
     train(model, sgd(model, (0.0, 0.0)), [batch], nce)
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    work()
+def _measured(work: Callable[[], Any]) -> tuple[float, int]:
+    """Seconds, and the bytes that autograd keeps for the way back."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        work()
     begun = time.perf_counter()
     work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - begun
+    return time.perf_counter() - begun, sum(kept.values())
 
 
 def _peak(device: torch.device) -> int:

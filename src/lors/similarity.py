@@ -193,6 +193,8 @@ class Fixed(Similarity):
             values = np.load(config.values, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot read similarity.values: {error}") from None
+        if not isinstance(values, np.ndarray) or not np.isfinite(values).all():
+            raise InputError("similarity.values must be one .npy array of finite numbers")
         return cls(pairs, torch.from_numpy(values).float())
 
 

@@ -22,7 +22,6 @@ from lors.encoders import (
     FlatModel,
     Frozen,
     Standard,
-    TextTrunk,
     build_dual_encoder,
     build_text_trunk,
     embed_once,
@@ -30,7 +29,13 @@ from lors.encoders import (
 from lors.encoders.features import cached_features
 from lors.encoders.given_text import GivenText
 from lors.encoders.heads import HEADS
-from lors.encoders.image import check_image_trunk, has_batch_norm, image_trunk, trunk_key
+from lors.encoders.image import (
+    check_image_trunk,
+    has_batch_norm,
+    image_trunk,
+    native_size,
+    trunk_key,
+)
 from lors.encoders.text import check_text_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError, choose
@@ -43,11 +48,15 @@ from lors.seeding import derive_seed, generator, global_seed
 from lors.similarity import build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
-__all__ = ["Workbench", "check", "find_device"]
+__all__ = ["Workbench", "find_device", "resolve"]
 
 
-def check(config: Config) -> None:
-    """Refuse names, devices and ranks that cannot be, before any work starts."""
+def resolve(config: Config) -> Config:
+    """Fill in what depends on names, and refuse what cannot be, before any work starts.
+
+    Raises:
+        InputError: an unknown name or device, or a rank beyond the number of pairs.
+    """
     choose(SOURCES, config.data.source, "data source")
     choose(HEADS, config.encoder.image_head, "head")
     choose(HEADS, config.encoder.text_head, "head")
@@ -59,6 +68,11 @@ def check(config: Config) -> None:
     find_device(config.device)
     if config.similarity.kind != "fixed":  # whose size is checked when the number of pairs is known
         build_similarity(config.similarity, config.distill.budget)
+    if config.data.source == "embeddings" and config.encoder.space != "features":
+        raise InputError("embeddings have no pixels: start from the preset 'features'")
+    size = config.encoder.image_size or native_size(config.encoder.image)
+    encoder = config.encoder.model_copy(update={"image_size": size})
+    return config.model_copy(update={"encoder": encoder})
 
 
 class Workbench:
@@ -67,41 +81,39 @@ class Workbench:
     Args:
         config: what to work on.
         progress: who to tell about long work.
-        text_trunk: use this one, e.g. a distilled set's, instead of building one.
+        like: a distilled set whose text trunk and standardisation to use, instead of making them
+            from the data.
     """
 
     def __init__(
         self,
         config: Config,
         progress: Progress | None = None,
-        text_trunk: TextTrunk | None = None,
+        like: DistilledSet | None = None,
     ) -> None:
-        check(config)
-        self.config, self.progress = config, progress or Silent()
+        self.config = config = resolve(config)
+        self.progress, self.like = progress or Silent(), like
         self.device = find_device(config.device)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
-        self.pairs = load_pairs(config.data, config.encoder.image_size, self.progress)
+        fitted = config.encoder.text == "lsa" or config.data.source == "embeddings"
+        text_trunk = None if fitted else build_text_trunk(config.encoder, [])
+        self.pairs = load_pairs(config.data, config.encoder.size(), self.progress)
         train = self.pairs.splits["train"]
         if len(train) < config.distill.budget:
             raise InputError(
                 f"the training split has {len(train)} pairs, fewer than distill.budget "
                 f"({config.distill.budget}): lower the budget"
             )
-        if train.texts is not None and config.encoder.space != "features":
+        if text_trunk is None and like is not None:
+            text_trunk = like.text_trunk
+        elif text_trunk is None and train.texts is not None:
+            text_trunk = GivenText(train.texts.shape[1], self.pairs.fingerprint)
+        self.text_trunk = text_trunk or build_text_trunk(config.encoder, train.captions)
+        if like is not None and like.text_trunk.fingerprint != self.text_trunk.fingerprint:
             raise InputError(
-                "embeddings have no pixels: set encoder.space=features encoder.scope=heads "
-                "encoder.image_head=mlp"
-            )
-        if text_trunk is not None:
-            self.text_trunk = text_trunk
-        elif train.texts is not None:
-            self.text_trunk = GivenText(train.texts.shape[1], self.pairs.fingerprint)
-        else:
-            self.text_trunk = build_text_trunk(config.encoder, train.captions)
-        if config.encoder.scope == "all" and not isinstance(self.text_trunk, TransformersText):
-            raise InputError(
-                "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
+                "the texts of this set are embeddings of another text trunk: evaluate it with "
+                f"the one it was made with, {like.config.encoder.text!r}"
             )
 
     @cached_property
@@ -119,18 +131,32 @@ class Workbench:
     def frozen(self) -> Frozen:
         """What all networks of this configuration share."""
         config = self.config.encoder
-        standardise, heads = config.standardise, config.scope == "heads"
-        features = self._features("train") if heads else None
-        trunk = self._trunk if config.space == "pixels" else None
         if isinstance(self.text_trunk, TransformersText) and config.scope == "all":
             return Frozen(self.text_trunk.dim, text_tower=self.text_trunk.tower)
+        features = self._features("train") if config.scope == "heads" else None
+        trunk = self._trunk if config.space == "pixels" else None
+        same_trunk = self.like is not None and self.like.image_trunk == self.image_trunk
+        image_standard = self.like.image_standard if self.like and same_trunk else None
+        text_standard = self.like.text_standard if self.like else None
+        if config.standardise and features is not None:
+            image_standard = image_standard or Standard.fit(features)
+        if config.standardise:
+            text_standard = text_standard or Standard.fit(self._texts("train"))
         return Frozen(
             text_dim=self.text_trunk.dim,
             feature_dim=None if features is None else features.shape[1],
             trunk=None if trunk is None else copy.deepcopy(trunk).to(dtype=self.dtype),
-            image_standard=Standard.fit(features) if features is not None and standardise else None,
-            text_standard=Standard.fit(self._texts("train")) if standardise else None,
+            image_standard=image_standard,
+            text_standard=text_standard,
         )
+
+    @cached_property
+    def image_trunk(self) -> str:
+        """Identifies the image trunk with its weights."""
+        config = self.config.encoder
+        if self.pairs.splits["train"].texts is not None:
+            return f"given|{self.pairs.splits['train'].images.shape[1]}"
+        return trunk_key(config.image, config.image_weights, config.size())
 
     @cached_property
     def _trunk(self) -> nn.Module | None:
@@ -139,16 +165,15 @@ class Workbench:
         if config.scope != "heads" or self.pairs.splits["train"].texts is not None:
             return None
         with global_seed(0, "trunk"):
-            trunk = image_trunk(config.image, config.image_weights, config.image_size)
+            trunk = image_trunk(config.image, config.image_weights, config.size())
         trunk = trunk.eval().requires_grad_(False)
         return trunk.to(self.device).to(memory_format=torch.channels_last)
 
     def _features(self, name: str) -> np.ndarray:
-        config, split = self.config.encoder, self.pairs.splits[name]
+        split = self.pairs.splits[name]
         if self._trunk is None:
             return split.images
-        key = trunk_key(config.image, config.image_weights, config.image_size)
-        return cached_features(split, self._trunk, key, self.progress)
+        return cached_features(split, self._trunk, self.image_trunk, self.progress)
 
     def _texts(self, name: str) -> np.ndarray:
         split = self.pairs.splits[name]
@@ -173,7 +198,9 @@ class Workbench:
 
     def origin(self) -> dict[str, Any]:
         """What experts depend on: another value of any of these gives other experts."""
-        encoder = self.config.encoder.model_dump(mode="json", exclude={"space"})
+        paths = {"space", "image_weights", "text"}
+        encoder = self.config.encoder.model_dump(mode="json", exclude=paths)
+        encoder["image_trunk"] = self.image_trunk
         experts = self.config.experts.model_dump(mode="json", exclude={"count", "folder"})
         return {
             "data": {
@@ -238,6 +265,7 @@ class Workbench:
             self.text_trunk,
             model.mean,
             model.std,
+            self.image_trunk,
             frozen.image_standard,
             frozen.text_standard,
         )
@@ -252,7 +280,7 @@ class Workbench:
         chosen = rng.choice(len(real), count, replace=False)
         texts = source.captions(source.draw_captions(chosen, rng), model)
         if not texts.is_floating_point():
-            texts = model.text[0].words(texts)  # type: ignore[index]
+            texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
         return source.normalised(chosen, model), texts
 
 

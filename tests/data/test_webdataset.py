@@ -11,6 +11,7 @@ from PIL import Image
 
 from lors.config import DataConfig
 from lors.data.pairs import Item
+from lors.data import load_pairs
 from lors.data.webdataset import read_webdataset
 from lors.errors import InputError
 
@@ -167,5 +168,6 @@ def test_the_settings_must_name_splits(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs data\.annotations\.train"):
         read_webdataset(DataConfig(source="webdataset", root=tmp_path))
     shard(tmp_path / "train.tar", {"a.png": picture(1), "a.txt": "x"})
+    names = {"train": "train.tar", "validation": "train.tar"}
     with pytest.raises(InputError, match="none of train, val, test"):
-        read(tmp_path, validation="train.tar")
+        load_pairs(DataConfig(source="webdataset", root=tmp_path, annotations=names), 8)

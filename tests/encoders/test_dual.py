@@ -16,7 +16,7 @@ def build_dual_encoder(config: EncoderConfig, text_dim: int, seed: int) -> DualE
     if config.scope != "heads":
         return build(config, Frozen(text_dim), seed)
     torch.manual_seed(0)
-    trunk = image_trunk(config.image, None, config.image_size)
+    trunk = image_trunk(config.image, None, config.size())
     return build(config, Frozen(text_dim, feature_dim=128, trunk=trunk), seed)
 
 

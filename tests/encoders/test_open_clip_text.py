@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from lors.config import EncoderConfig
 from lors.encoders.open_clip_text import OpenClipText
 from lors.errors import InputError
 from lors.progress import Silent
@@ -39,6 +40,6 @@ def test_untrained_towers_are_the_same_each_time(tiny_clip: str) -> None:
 
 def test_unknown_models_and_missing_tags_are_refused(tiny_clip: str) -> None:
     with pytest.raises(InputError, match="did you mean 'ViT-B-32'"):
-        OpenClipText("ViT-B32/openai")
+        OpenClipText.build("ViT-B32/openai", EncoderConfig(), [])
     with pytest.raises(InputError, match="needs a tag"):
-        OpenClipText(tiny_clip)
+        OpenClipText.build(tiny_clip, EncoderConfig(), [])

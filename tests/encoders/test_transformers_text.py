@@ -4,10 +4,10 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
+from lors.config import EncoderConfig
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.progress import Silent
@@ -79,10 +79,14 @@ def test_the_fingerprint_tells_pooling_and_files_apart(tiny_bert: Path, tmp_path
         for folder in (tiny_bert, tmp_path / "copy")
         for pooling in ("cls", "mean")
     }
-    assert len(marks) == 4
+    assert len(marks) == 2  # a copy is the same trunk
+    (tmp_path / "copy" / "vocab.txt").write_text("other")
+    assert TransformersText(str(tmp_path / "copy"), "cls").fingerprint not in marks
 
 
-def test_clips_text_tower_gives_its_projection(tmp_path: Path, tiny_bert: Path) -> None:
+def test_clips_text_tower_gives_its_own_projection_though_it_pads_with_the_end(
+    tmp_path: Path, tiny_bert: Path
+) -> None:
     config = transformers.CLIPTextConfig(
         vocab_size=22,
         hidden_size=16,
@@ -92,19 +96,30 @@ def test_clips_text_tower_gives_its_projection(tmp_path: Path, tiny_bert: Path) 
         projection_dim=6,
         eos_token_id=3,
         bos_token_id=2,
-        pad_token_id=0,
+        pad_token_id=3,
     )
-    model = transformers.CLIPTextModelWithProjection(config)
+    model = transformers.CLIPTextModelWithProjection(config).eval()
     model.save_pretrained(tmp_path)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(tiny_bert / name, tmp_path / name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.eos_token = tokenizer.pad_token = "[SEP]"
+    tokenizer.save_pretrained(tmp_path)
+    captions = ["a red circle", "a star", "the blue ring on the square"]
     trunk = TransformersText(str(tmp_path))
-    embedded = trunk.embed(["a red circle", "a star"], Silent())
-    assert embedded.shape == (2, 6)
-    assert np.isfinite(embedded).all()
-    assert not np.allclose(embedded[0], embedded[1])
+    embedded = trunk.embed(captions, Silent())
+    for caption, ours in zip(captions, embedded, strict=True):
+        with torch.no_grad():
+            expected = model(**tokenizer(caption, return_tensors="pt")).text_embeds[0]
+        torch.testing.assert_close(torch.from_numpy(ours), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="CLIP"):
+        TransformersText.build(str(tmp_path), EncoderConfig(text_pooling="mean"), [])
+
+
+def test_a_text_longer_than_the_model_reads_is_refused(tiny_bert: Path) -> None:
+    config = EncoderConfig(scope="all", text_length=65)
+    with pytest.raises(InputError, match="at most 64 tokens"):
+        TransformersText.build(str(tiny_bert), config, [])
 
 
 def test_an_absent_model_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="local folder"):
-        TransformersText(str(tmp_path / "absent"))
+        TransformersText.build(str(tmp_path / "absent"), EncoderConfig(), [])

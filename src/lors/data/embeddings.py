@@ -73,8 +73,10 @@ def _read(path: Path, side: str) -> np.ndarray:
                 array = handle.get_tensor(side if side in names else names[0])
         else:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
         raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{str(path)!r} holds several arrays: save one as .npy")
     if not np.issubdtype(array.dtype, np.floating) or not np.isfinite(array).all():
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
     return array

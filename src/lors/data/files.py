@@ -20,7 +20,7 @@ def root_folder(config: DataConfig) -> Path:
     """The folder a file-based source reads from."""
     if config.root is None:
         raise InputError(f"data source {config.source!r} needs a folder: set data.root")
-    root = config.root.expanduser()
+    root = config.root
     if not root.is_dir():
         raise InputError(f"data.root {str(root)!r} is not a folder")
     return root.resolve()
@@ -28,10 +28,14 @@ def root_folder(config: DataConfig) -> Path:
 
 def below(root: Path, name: str, where: str) -> Path:
     """The file ``name`` below ``root``; refuses paths that lead outside, also through links."""
-    path = (root / name).resolve()
+    try:
+        path = (root / name).resolve()
+        found = path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        raise InputError(f"{where}: {name[:60]!r} cannot be the name of a file") from None
     if not path.is_relative_to(root):
         raise InputError(f"{where}: {name!r} points outside the root folder {str(root)!r}")
-    if not path.is_file():
+    if not found:
         raise InputError(f"{where}: there is no file {name!r} below {str(root)!r}")
     return path
 

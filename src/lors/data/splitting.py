@@ -25,6 +25,9 @@ def split_indices(given: Mapping[str, int], config: DataConfig) -> dict[str, lis
     Returns:
         (given split, index) for every pair.
     """
+    for name in given:
+        if name not in ("train", "val", "test"):
+            raise InputError(f"split {name!r} is none of train, val, test: rename it")
     splits = {name: [(name, i) for i in range(count)] for name, count in given.items() if count}
     if "train" not in splits:
         raise InputError(f"data source {config.source!r} holds no training pairs")

@@ -13,9 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
-from lors.encoders.image import image_trunk, normalisation
+from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.standard import Standard
-from lors.errors import choose
+from lors.errors import InputError, choose
 from lors.seeding import global_seed
 
 __all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
@@ -132,8 +132,8 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
     trunk, features = frozen.trunk, frozen.feature_dim
     if config.scope != "heads":
         with global_seed(seed, "trunk"):
-            trunk = image_trunk(config.image, config.image_weights, config.image_size)
-        features = int(trunk.num_features)  # type: ignore[arg-type]
+            trunk = image_trunk(config.image, config.image_weights, config.size())
+        features = feature_size(trunk)
     assert features is not None
     dim = config.embed_dim or features
     with global_seed(seed, "heads"):
@@ -143,6 +143,9 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
         image = nn.Sequential(trunk, image)
     if frozen.text_tower is not None:
         text = nn.Sequential(frozen.text_tower(seed), text)
+    for side, part in (("image", image), ("text", text)):
+        if not any(p.requires_grad for p in part.parameters()):
+            raise InputError(f"nothing trains on the {side} side: set encoder.{side}_head=linear")
     return DualEncoder(
         image,
         text,

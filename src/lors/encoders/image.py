@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import timm
+from safetensors import SafetensorError
 from timm.data import resolve_data_config
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from timm.models.nfnet import NfCfg, NormFreeNet
@@ -13,7 +15,15 @@ from torch import nn
 
 from lors.errors import InputError, suggestion
 
-__all__ = ["check_image_trunk", "has_batch_norm", "image_trunk", "normalisation", "trunk_key"]
+__all__ = [
+    "check_image_trunk",
+    "feature_size",
+    "has_batch_norm",
+    "image_trunk",
+    "native_size",
+    "normalisation",
+    "trunk_key",
+]
 
 # timm reads a module's default_cfgs when it registers the module's models.
 default_cfgs = generate_default_cfgs(
@@ -78,15 +88,27 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
             num_classes=0,
             **fixed,
         )
-    except (OSError, RuntimeError, AssertionError) as error:
+    except (OSError, RuntimeError, AssertionError, ValueError, SafetensorError) as error:
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
 
 
+def feature_size(trunk: nn.Module) -> int:
+    """How many features a trunk gives; some have a last layer before the classifier."""
+    size: Any = getattr(trunk, "head_hidden_size", None) or trunk.num_features
+    return int(size)
+
+
+def native_size(name: str) -> int:
+    """The side of the images that a model was made for."""
+    cfg = timm.get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=True)
+    return int(cfg.input_size[-1]) if cfg is not None else 224
+
+
 def trunk_key(name: str, weights: str | None, size: int) -> str:
-    """Identifies a trunk with its weights."""
+    """Identifies a trunk with its weights, wherever their file lies."""
     path = Path(weights or "")
-    stamp = f"{path.stat().st_size}|{path.stat().st_mtime_ns}" if path.is_file() else ""
-    return f"{ALIASES.get(name, name)}|{weights}|{stamp}|{size}"
+    content = hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else weights
+    return f"{ALIASES.get(name, name)}|{content}|{size}"
 
 
 def has_batch_norm(trunk: nn.Module) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,44 +31,55 @@ class OpenClipText:
 
     def __init__(self, name: str, weights: str = "pretrained") -> None:
         self.name, self.weights = name, weights
-        open_clip = _open_clip()
-        architecture, _, tag = name.partition("/")
-        known = open_clip.list_models()
-        if architecture not in known:
-            raise InputError(
-                f"unknown open_clip model {architecture!r}{suggestion(architecture, known)}"
-            )
-        if weights == "pretrained" and not tag:
-            raise InputError(
-                f"encoder.text=open_clip:{name} needs a tag, e.g. open_clip:{architecture}/openai"
-            )
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(0)
-                pretrained = tag if weights == "pretrained" else None
-                self._model = open_clip.create_model(architecture, pretrained=pretrained)
-        except (OSError, RuntimeError) as error:
-            raise InputError(f"cannot load the open_clip model {name!r}: {error}") from None
-        self._model.eval()
-        self._tokenizer = open_clip.get_tokenizer(architecture)
-        self.dim = int(self._encode(["a"]).shape[1])
+        self._architecture, _, self._tag = name.partition("/")
 
     @classmethod
     def build(cls, name: str, config: EncoderConfig, captions: Sequence[str]) -> OpenClipText:
-        return cls(name, config.text_weights)
+        trunk = cls(name, config.text_weights)
+        known = _open_clip().list_models()
+        if trunk._architecture not in known:
+            near = suggestion(trunk._architecture, known)
+            raise InputError(f"unknown open_clip model {trunk._architecture!r}{near}")
+        if trunk.weights == "pretrained" and not trunk._tag:
+            raise InputError(f"encoder.text=open_clip:{name} needs a tag, e.g. {name}/openai")
+        return trunk
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        header = {"name": self.name, "weights": self.weights}
+        return {**header, "dim": self.dim, "fingerprint": self.fingerprint}, {}
 
     @classmethod
     def restore(
         cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
     ) -> OpenClipText:
-        return cls(header["name"], header["weights"])
+        trunk = cls(header["name"], header["weights"])
+        trunk.dim, trunk.fingerprint = int(header["dim"]), str(header["fingerprint"])
+        return trunk
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return {"name": self.name, "weights": self.weights}, {}
+    @cached_property
+    def _model(self) -> Any:
+        pretrained = self._tag if self.weights == "pretrained" else None
+        try:
+            with torch.random.fork_rng():
+                torch.manual_seed(0)
+                model = _open_clip().create_model(self._architecture, pretrained=pretrained)
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"cannot load the open_clip model {self.name!r}: {error}") from None
+        return model.eval()
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return _open_clip().get_tokenizer(self._architecture)
+
+    @cached_property
+    def dim(self) -> int:
+        return int(self._encode(["a"]).shape[1])
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint("open_clip", self.name, self.weights)
+        path = Path(self._tag)
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else self._tag
+        return fingerprint("open_clip", self._architecture, content, self.weights)
 
     @torch.no_grad()
     def _encode(self, captions: Sequence[str]) -> Tensor:

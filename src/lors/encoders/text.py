@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from lors import artifacts
 from lors.config import EncoderConfig
@@ -15,7 +15,7 @@ from lors.encoders.given_text import GivenText
 from lors.encoders.lsa import Lsa
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.transformers_text import TransformersText
-from lors.errors import choose
+from lors.errors import InputError, choose, suggestion
 from lors.progress import Progress
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "embed_once",
     "kind_of",
     "restore_text_trunk",
-    "text_size",
 ]
 
 
@@ -68,7 +67,13 @@ ALIASES = {
 def _kind(text: str) -> tuple[Any, str]:
     """``"transformers:NAME"`` to the class and the name."""
     kind, _, name = ALIASES.get(text, text).partition(":")
-    return choose({**TEXT_TRUNKS, **ALIASES}, kind, "text trunk"), name
+    buildable = {k: trunk for k, trunk in TEXT_TRUNKS.items() if hasattr(trunk, "build")}
+    if kind not in buildable:
+        known = [*buildable, *ALIASES]
+        raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}")
+    if (kind == "lsa") == bool(name):
+        raise InputError(f"encoder.text={text!r} is not of the form lsa or {kind}:NAME")
+    return buildable[kind], name
 
 
 def check_text_trunk(text: str) -> None:
@@ -80,20 +85,6 @@ def build_text_trunk(config: EncoderConfig, captions: Sequence[str]) -> TextTrun
     """The text trunk of a configuration, fitted on the training captions if it is one that fits."""
     trunk, name = _kind(config.text)
     return trunk.build(name, config, captions)
-
-
-SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
-"""Of the paper's trunks, known without loading them."""
-
-
-def text_size(config: EncoderConfig) -> tuple[int, Callable[[int], nn.Module] | None]:
-    """The size of an embedding and, in scope all, what builds the tower; nothing is fitted."""
-    if config.scope != "all" and (config.text == "lsa" or config.text in SIZES):
-        return SIZES.get(config.text, config.text_dim), None
-    trunk = build_text_trunk(config, [])
-    if config.scope == "all" and isinstance(trunk, TransformersText):
-        return trunk.dim, trunk.tower
-    return trunk.dim, None
 
 
 def restore_text_trunk(

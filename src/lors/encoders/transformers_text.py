@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,18 +24,21 @@ __all__ = ["TextTower", "TransformersText"]
 class TextTower(nn.Module):
     """A transformer with its pooling: tokens to one embedding.
 
-    It takes token ids, or continuous input embeddings in their place. Its word embeddings are
-    frozen: synthetic texts enter after them and could never move them.
+    It takes token ids, or continuous input embeddings in their place, where a row of zeros is
+    padding. Its word embeddings are frozen: synthetic texts enter after them and could never move
+    them.
 
     Args:
         model: the transformer.
         pooling: ``cls``, ``mean`` over unmasked tokens, or ``projected`` (CLIP's own).
         pad: the id of the padding token.
+        end: the id of the token that ends a text, which may be the same.
     """
 
-    def __init__(self, model: nn.Module, pooling: str, pad: int) -> None:
+    def __init__(self, model: nn.Module, pooling: str, pad: int, end: int | None = None) -> None:
         super().__init__()
         self.model, self.pooling, self.pad = model, pooling, pad
+        self.end_pads = pad == end
         self.words: nn.Module = model.get_input_embeddings()  # type: ignore[operator]
         self.words.requires_grad_(False)
         pooler = getattr(model, "pooler", None)
@@ -42,26 +46,36 @@ class TextTower(nn.Module):
             pooler.requires_grad_(False)  # computed by BERT, but unused by any pooling here
         self.eval()
 
+    def mask(self, tokens: Tensor) -> Tensor:
+        """Which tokens count. Shape: (m, L) or (m, L, h) -> (m, L)"""
+        if tokens.is_floating_point():
+            return (tokens.detach() != 0).any(-1)
+        pads = tokens == self.pad
+        mask = ~pads
+        if self.end_pads:  # CLIP pads with the token that ends the text: the first one counts
+            mask |= pads & (pads.cumsum(1) == 1)
+        return mask
+
+    def embed_tokens(self, tokens: Tensor) -> Tensor:
+        """The continuous inputs that stand for token ids. Shape: (m, L) -> (m, L, h)"""
+        return self.words(tokens) * self.mask(tokens)[:, :, None]
+
     def forward(self, tokens: Tensor) -> Tensor:
         """Shape: (m, L) ids or (m, L, h) input embeddings -> (m, dim)"""
-        continuous = tokens.is_floating_point()
-        mask = torch.ones(tokens.shape[:2], dtype=torch.long, device=tokens.device)
-        if not continuous:
-            mask = (tokens != self.pad).long()
-            mask[:, 0] = 1
-        given = {"inputs_embeds" if continuous else "input_ids": tokens}
-        output = self.model(attention_mask=mask, **given)
+        mask = self.mask(tokens)
+        given = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
+        output = self.model(attention_mask=mask.long(), **given)
         if self.pooling == "projected":
             return output.text_embeds
         hidden = output.last_hidden_state
         if self.pooling == "cls":
             return hidden[:, 0]
         weights = mask[:, :, None].to(hidden.dtype)
-        return (hidden * weights).sum(1) / weights.sum(1)
+        return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 class TransformersText:
-    """A frozen transformer that embeds captions.
+    """A frozen transformer that embeds captions; its files are read when they are first needed.
 
     Args:
         name: a Hub name or a local folder.
@@ -72,45 +86,83 @@ class TransformersText:
 
     def __init__(self, name: str, pooling: str = "auto", weights: str = "pretrained") -> None:
         self.name, self.weights = name, weights
-        transformers = _transformers()
-        transformers.logging.disable_progress_bar()
-        try:
-            self._config = transformers.AutoConfig.from_pretrained(name)
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            raise _cannot_load(name, error) from None
-        is_clip = self._config.model_type in ("clip", "clip_text_model")
-        self.pooling = pooling if pooling != "auto" else "projected" if is_clip else _pooling(name)
-        self._pad = int(self._tokenizer.pad_token_id or 0)
-        hidden = getattr(self._config, "text_config", self._config)
-        self.hidden = int(hidden.hidden_size if hasattr(hidden, "hidden_size") else hidden.dim)
-        projected = self.pooling == "projected"
-        self.dim = int(self._config.projection_dim) if projected else self.hidden
+        self._asked = pooling
 
     @classmethod
     def build(cls, name: str, config: EncoderConfig, captions: Sequence[str]) -> TransformersText:
-        return cls(name, config.text_pooling, config.text_weights)
+        trunk = cls(name, config.text_pooling, config.text_weights)
+        trunk.check(config)
+        return trunk
+
+    def check(self, config: EncoderConfig) -> None:
+        """Refuse what this model cannot do."""
+        if self._is_clip and (self.pooling != "projected" or config.scope == "all"):
+            raise InputError(
+                f"{self.name!r} is a CLIP model: use encoder.text_pooling=auto, and scope heads or "
+                "image"
+            )
+        longest = getattr(self._config, "max_position_embeddings", config.text_length)
+        if config.scope == "all" and config.text_length > longest:
+            raise InputError(
+                f"{self.name!r} reads at most {longest} tokens: lower encoder.text_length"
+            )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        header = {"name": self.name, "pooling": self.pooling, "weights": self.weights}
+        return {**header, "dim": self.dim, "fingerprint": self.fingerprint}, {}
 
     @classmethod
     def restore(
         cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
     ) -> TransformersText:
-        return cls(header["name"], header["pooling"], header["weights"])
+        trunk = cls(header["name"], header["pooling"], header["weights"])
+        trunk.dim, trunk.fingerprint = int(header["dim"]), str(header["fingerprint"])
+        return trunk
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        return {"name": self.name, "pooling": self.pooling, "weights": self.weights}, {}
+    @cached_property
+    def _config(self) -> Any:
+        try:
+            return _transformers().AutoConfig.from_pretrained(self.name)
+        except (OSError, ValueError) as error:
+            raise _cannot_load(self.name, error) from None
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        try:
+            return _transformers().AutoTokenizer.from_pretrained(self.name)
+        except (OSError, ValueError) as error:
+            raise _cannot_load(self.name, error) from None
+
+    @property
+    def _is_clip(self) -> bool:
+        return self._config.model_type in ("clip", "clip_text_model")
+
+    @cached_property
+    def pooling(self) -> str:
+        if self._asked != "auto":
+            return self._asked
+        return "projected" if self._is_clip else _pooling(self.name)
+
+    @cached_property
+    def dim(self) -> int:
+        text = getattr(self._config, "text_config", self._config)
+        if self.pooling == "projected":
+            return int(self._config.projection_dim)
+        return int(text.hidden_size if hasattr(text, "hidden_size") else text.dim)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the name and, for a local folder, its files."""
-        folder = Path(self.name)
-        files = sorted(folder.glob("*.*")) if folder.is_dir() else []
-        seen = [f"{f.name}|{f.stat().st_size}|{f.stat().st_mtime_ns}" for f in files]
-        return fingerprint(self.name, self.pooling, self.weights, *seen)
+        """Of the content of a local folder, wherever it lies, or of the Hub's name."""
+        folder, seen = Path(self.name), hashlib.sha256()
+        for path in sorted(folder.glob("*.*")) if folder.is_dir() else []:
+            seen.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+        content = seen.hexdigest() if folder.is_dir() else self.name
+        return fingerprint(content, self.pooling, self.weights)
 
     def tower(self, seed: int = 0) -> TextTower:
         """A fresh copy of the network, for training or for embedding."""
         transformers = _transformers()
+        transformers.logging.disable_progress_bar()
         projected = self.pooling == "projected"
         auto = transformers.CLIPTextModelWithProjection if projected else transformers.AutoModel
         try:
@@ -124,7 +176,8 @@ class TransformersText:
                 model = auto.from_pretrained(self.name, dtype=torch.float32)
         except (OSError, ValueError) as error:
             raise _cannot_load(self.name, error) from None
-        return TextTower(model, self.pooling, self._pad)
+        pad = int(self._tokenizer.pad_token_id or 0)
+        return TextTower(model, self.pooling, pad, self._tokenizer.eos_token_id)
 
     def tokens(self, captions: Sequence[str], length: int) -> np.ndarray:
         """Token ids, cut and padded to a fixed length. Shape: (C, length), int32"""
@@ -159,11 +212,13 @@ def _transformers() -> Any:
 
 
 def _pooling(name: str) -> str:
-    """What a sentence-transformers folder says; the first token for any other model."""
-    path = Path(name) / "1_Pooling" / "config.json"
-    if path.is_file() and json.loads(path.read_text("utf-8")).get("pooling_mode_mean_tokens"):
-        return "mean"
-    return "cls"
+    """What a sentence-transformers model says; the first token for any other."""
+    try:
+        found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
+    except OSError:
+        return "cls"
+    means = json.loads(Path(found).read_text("utf-8")).get("pooling_mode_mean_tokens")
+    return "mean" if means else "cls"
 
 
 def _cannot_load(name: str, error: Exception) -> InputError:
