@@ -100,6 +100,7 @@ def test_a_run_that_turns_non_finite_names_the_culprit_and_keeps_its_state(
 
     saved: list[int] = []
     run = state(learning_rates={"images": 0.01, "texts": 0.01})
+    run.synthetic.images.data.fill_(5.0)
     with pytest.raises(DivergedError, match=message):
         distill(run, Break(), checkpoint=lambda: saved.append(run.iteration))
     assert saved == [0]

@@ -125,10 +125,7 @@ class Distillation:
 
     def _culprit(self) -> str:
         """What to lower: the part that jumped in the last step, or else the inner rates."""
-        jumps = {
-            str(group["name"]): max(self._jump(tensor, group["lr"]) for tensor in group["params"])
-            for group in self.optimizer.param_groups
-        }
+        jumps = {str(group["name"]): self._jump(group) for group in self.optimizer.param_groups}
         part = max(jumps, key=lambda name: jumps[name])
         if jumps[part] > 0.5:
             return f"{part} moved too far in one step: lower distill.learning_rates.{part}"
@@ -139,13 +136,13 @@ class Distillation:
             "matching.steps"
         )
 
-    def _jump(self, tensor: Tensor, rate: float) -> float:
-        """The length of the last step relative to where it led."""
-        momentum = self.optimizer.state.get(tensor, {}).get("momentum_buffer")
-        if momentum is None:
-            return 0.0
-        size = tensor.detach().double().norm()
-        return (rate * momentum.double().norm() / size.clamp(min=1e-12)).item() if size else 0.0
+    def _jump(self, group: dict[str, Any]) -> float:
+        """The length of a part's last step relative to where it led."""
+        states = [self.optimizer.state.get(tensor, {}) for tensor in group["params"]]
+        steps = [state["momentum_buffer"] for state in states if "momentum_buffer" in state]
+        length = math.sqrt(sum(step.double().square().sum().item() for step in steps))
+        size = math.sqrt(sum(t.detach().double().square().sum().item() for t in group["params"]))
+        return group["lr"] * length / max(size, 1e-12)
 
 
 def distill(

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.pairs import Item
 from lors.data import load_pairs
+from lors.data.pairs import Item
 from lors.data.webdataset import read_webdataset
 from lors.errors import InputError
 
