@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lors.config import EvaluateConfig
-from lors.evaluate import Outcome, measure, outcome, summarise, train_on, try_out
+from lors.evaluate import Outcome, measure, outcome, snapshots, summarise, train_on
 from lors.losses import nce
 from lors.retrieval import Recall
 from lors.workbench import Workbench
@@ -32,22 +32,24 @@ def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: 
 
 def test_evaluation_is_reproducible_and_seeds_differ(bench: Workbench) -> None:
     def run(seed: int) -> Outcome:
-        pairs, real = bench.random_pairs(0, 0.05), bench.real
-        return try_out(pairs, bench.model(seed), nce, PROTOCOL, real["val"], real["test"], seed)
+        pairs, real, model = bench.random_pairs(0, 0.05), bench.real, bench.model(seed)
+        thetas = snapshots(pairs, model, nce, PROTOCOL, seed)
+        assert torch.equal(thetas[-1], bench.flat.flatten(model))
+        return outcome(model, thetas, real["val"], real["test"])
 
     assert run(0) == run(0) != run(1)
 
 
 def test_the_epoch_is_chosen_on_val_and_legacy_on_test(bench: Workbench) -> None:
     store = bench.experts()
-    snapshots = store.snapshots(0, range(bench.config.experts.epochs + 1))
+    thetas = list(store.snapshots(0, range(bench.config.experts.epochs + 1)))
     model, real = bench.model(0), bench.real
     vals, tests = [], []
-    for theta in snapshots:
+    for theta in thetas:
         bench.flat.load(theta, model)
         vals.append(measure(model, real["val"]).mean)
         tests.append(measure(model, real["test"]))
-    found = outcome(model, bench.flat, snapshots, real["val"], real["test"], legacy=True)
+    found = outcome(model, thetas, real["val"], real["test"], legacy=True)
     assert found.chosen == tests[vals.index(max(vals))]
     assert found.val == max(vals)
     assert found.last == tests[-1]

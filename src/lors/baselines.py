@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lors.evaluate import Outcome, outcome, try_out
+from torch import Tensor
+
+from lors.encoders import DualEncoder
+from lors.evaluate import Outcome, choose_epoch, outcome, snapshots
 from lors.losses import LOSSES
 from lors.workbench import Workbench
 
@@ -14,16 +17,14 @@ TUNED_LOSSES = ("nce", "wbce")
 
 def full_data(bench: Workbench) -> list[Outcome]:
     """What the experts reached: they are the networks trained on all real pairs."""
-    config, store = bench.config, bench.experts()
-    outcomes = []
+    config, store, real = bench.config, bench.experts(), bench.real
     networks = range(min(config.evaluate.seeds, config.experts.count))
+    outcomes = []
     for expert in bench.progress.track(networks, "measure full data", len(networks)):
         thetas = store.snapshots(expert, range(1, config.experts.epochs + 1))
-        snapshots = thetas.to(bench.device, bench.dtype)
-        model, real = bench.model("full data"), bench.real
-        outcomes.append(
-            outcome(model, bench.flat, snapshots, real["val"], real["test"], config.evaluate.legacy)
-        )
+        thetas = thetas.to(bench.device, bench.dtype)
+        model, legacy = bench.model("full data"), config.evaluate.legacy
+        outcomes.append(outcome(model, list(thetas), real["val"], real["test"], legacy))
     return outcomes
 
 
@@ -36,27 +37,25 @@ def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
     Returns:
         The outcomes and, in words, what was chosen.
     """
-    seeds = bench.config.evaluate.seeds
+    val, test = bench.real["val"], bench.real["test"]
     grid = [(loss, rate) for loss in TUNED_LOSSES for rate in RATES]
-    tried = {
-        (loss, rate): _try(bench, 0, loss, rate)
-        for loss, rate in bench.progress.track(grid, "tune random pairs", len(grid))
-    }
-    loss, rate = max(tried, key=lambda choice: tried[choice].val)
-    rest = bench.progress.track(range(1, seeds), "train on random pairs", seeds - 1)
-    outcomes = [tried[loss, rate], *(_try(bench, draw, loss, rate) for draw in rest)]
+    tried = {}
+    for choice in bench.progress.track(grid, "tune random pairs", len(grid)):
+        model, thetas = _trained(bench, 0, *choice)
+        tried[choice] = choose_epoch(model, thetas, val)[1]
+    loss, rate = max(tried, key=lambda choice: tried[choice])
+    draws = range(bench.config.evaluate.seeds)
+    outcomes = []
+    for draw in bench.progress.track(draws, "train on random pairs", len(draws)):
+        model, thetas = _trained(bench, draw, loss, rate)
+        outcomes.append(outcome(model, thetas, val, test, bench.config.evaluate.legacy))
     return outcomes, f"{loss}, rate {rate:g}"
 
 
-def _try(bench: Workbench, draw: int, loss: str, rate: float) -> Outcome:
-    config, real = bench.config, bench.real
-    keys = (config.seed, "random pairs", draw)
-    return try_out(
-        bench.random_pairs(draw, rate),
-        bench.model(*keys),
-        LOSSES[loss],
-        config.evaluate,
-        real["val"],
-        real["test"],
-        *keys,
-    )
+def _trained(
+    bench: Workbench, draw: int, loss: str, rate: float
+) -> tuple[DualEncoder, list[Tensor]]:
+    """A network trained on a draw of random pairs, and its snapshots."""
+    keys = (bench.config.seed, "random pairs", draw)
+    model, pairs = bench.model(*keys), bench.random_pairs(draw, rate)
+    return model, snapshots(pairs, model, LOSSES[loss], bench.config.evaluate, *keys)

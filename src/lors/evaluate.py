@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
@@ -19,7 +20,7 @@ from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import sgd, train
 
-__all__ = ["Outcome", "measure", "outcome", "summarise", "train_on", "try_out"]
+__all__ = ["Outcome", "choose_epoch", "measure", "outcome", "snapshots", "summarise", "train_on"]
 
 
 @dataclass(frozen=True)
@@ -87,51 +88,52 @@ def train_on(
     return model
 
 
-def try_out(
+def snapshots(
     synthetic: SyntheticPairs,
     model: DualEncoder,
     loss: Loss,
     config: EvaluateConfig,
-    val: EncodedSplit,
-    test: EncodedSplit,
     *keys: int | str,
-) -> Outcome:
-    """Train one network on a set and measure it."""
-    flat = FlatModel(model)
-    snapshots: list[torch.Tensor] = []
+) -> list[Tensor]:
+    """Train a network on a set and keep its parameters at ``config.checks`` epochs."""
+    flat, kept = FlatModel(model), []
     checks = {round(config.epochs * (i + 1) / config.checks) for i in range(config.checks)}
 
     def keep(epoch: int) -> None:
         if epoch in checks:
-            snapshots.append(flat.flatten(model))
+            kept.append(flat.flatten(model))
 
     train_on(synthetic, model, loss, config, *keys, after_epoch=keep)
-    return outcome(model, flat, snapshots, val, test, config.legacy)
+    return kept
+
+
+def choose_epoch(
+    model: DualEncoder, thetas: Sequence[Tensor], val: EncodedSplit
+) -> tuple[int, float]:
+    """Which of a run's snapshots has the best mean recall on val, and that recall."""
+    recalls = [_at(model, theta, val).mean for theta in thetas]
+    best = int(np.argmax(recalls))
+    return best, recalls[best]
 
 
 def outcome(
     model: DualEncoder,
-    flat: FlatModel,
-    snapshots: Iterable[torch.Tensor],
+    thetas: Sequence[Tensor],
     val: EncodedSplit,
     test: EncodedSplit,
-    legacy: bool,
+    legacy: bool = False,
 ) -> Outcome:
-    """Choose among snapshots of one training run on val, and measure on test."""
+    """Choose among the snapshots of one training run on val, and measure on test."""
+    best, recall_on_val = choose_epoch(model, thetas, val)
+    last = _at(model, thetas[-1], test)
+    chosen = last if best == len(thetas) - 1 else _at(model, thetas[best], test)
+    every = [_at(model, theta, test) for theta in thetas] if legacy else []
+    return Outcome(last, chosen, recall_on_val, max(every, key=lambda r: r.mean, default=None))
 
-    def at(theta: torch.Tensor, split: EncodedSplit) -> Recall:
-        flat.load(theta, model)
-        return measure(model, split)
 
-    thetas = list(snapshots)
-    val_means = [at(theta, val).mean for theta in thetas]
-    best = int(np.argmax(val_means))
-    last = at(thetas[-1], test)
-    chosen = at(thetas[best], test)
-    all_tests = [at(theta, test) for theta in thetas] if legacy else []
-    return Outcome(
-        last, chosen, val_means[best], max(all_tests, key=lambda r: r.mean) if legacy else None
-    )
+def _at(model: DualEncoder, theta: Tensor, split: EncodedSplit) -> Recall:
+    FlatModel(model).load(theta, model)
+    return measure(model, split)
 
 
 def summarise(outcomes: list[Outcome]) -> dict[str, Any]:

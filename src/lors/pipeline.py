@@ -14,7 +14,7 @@ from lors.config import Config, difference, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import InputError, choose
-from lors.evaluate import Outcome, measure, summarise, train_on, try_out
+from lors.evaluate import Outcome, measure, outcome, snapshots, summarise, train_on
 from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.synthetic import SyntheticPairs
@@ -143,10 +143,9 @@ def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
     outcomes = []
     for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):
         keys = (bench.config.seed, "evaluation network", seed)
-        real, config = bench.real, bench.config.evaluate
-        outcomes.append(
-            try_out(pairs, bench.model(*keys), bench.loss, config, real["val"], real["test"], *keys)
-        )
+        model, real, protocol = bench.model(*keys), bench.real, bench.config.evaluate
+        thetas = snapshots(pairs, model, bench.loss, protocol, *keys)
+        outcomes.append(outcome(model, thetas, real["val"], real["test"], protocol.legacy))
     return outcomes
 
 
