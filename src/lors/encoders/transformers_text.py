@@ -121,17 +121,22 @@ class TransformersText:
 
     @cached_property
     def _config(self) -> Any:
-        try:
-            return _transformers().AutoConfig.from_pretrained(self.name)
-        except (OSError, ValueError) as error:
-            raise _cannot_load(self.name, error) from None
+        return self._load("AutoConfig")
 
     @cached_property
     def _tokenizer(self) -> Any:
+        return self._load("AutoTokenizer")
+
+    def _load(self, kind: str, **options: Any) -> Any:
+        """Read a part of the model with one of transformers' classes."""
         try:
-            return _transformers().AutoTokenizer.from_pretrained(self.name)
+            return getattr(_transformers(), kind).from_pretrained(self.name, **options)
         except (OSError, ValueError) as error:
-            raise _cannot_load(self.name, error) from None
+            raise InputError(
+                f"cannot load the text trunk {self.name!r} ({str(error).splitlines()[0]}): give "
+                "the path of a local folder as encoder.text=transformers:PATH, or a name of the "
+                "Hub while online"
+            ) from None
 
     @property
     def _is_clip(self) -> bool:
@@ -164,18 +169,17 @@ class TransformersText:
         transformers = _transformers()
         transformers.logging.disable_progress_bar()
         projected = self.pooling == "projected"
-        auto = transformers.CLIPTextModelWithProjection if projected else transformers.AutoModel
-        try:
-            if self.weights == "none":
-                with torch.random.fork_rng():
-                    torch.manual_seed(seed)
-                    text_config = getattr(self._config, "text_config", self._config)
-                    build = auto._from_config if projected else auto.from_config
-                    model = build(text_config if projected else self._config)
-            else:
-                model = auto.from_pretrained(self.name, dtype=torch.float32)
-        except (OSError, ValueError) as error:
-            raise _cannot_load(self.name, error) from None
+        kind = "CLIPTextModelWithProjection" if projected else "AutoModel"
+        if self.weights == "pretrained":
+            model = self._load(kind, dtype=torch.float32)
+        else:
+            auto = getattr(transformers, kind)
+            text_config = getattr(self._config, "text_config", self._config)
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                model = (
+                    auto._from_config(text_config) if projected else auto.from_config(self._config)
+                )
         pad = int(self._tokenizer.pad_token_id or 0)
         return TextTower(model, self.pooling, pad, self._tokenizer.eos_token_id)
 
@@ -219,11 +223,3 @@ def _pooling(name: str) -> str:
         return "cls"
     means = json.loads(Path(found).read_text("utf-8")).get("pooling_mode_mean_tokens")
     return "mean" if means else "cls"
-
-
-def _cannot_load(name: str, error: Exception) -> InputError:
-    reason = str(error).splitlines()[0]
-    return InputError(
-        f"cannot load the text trunk {name!r} ({reason}): give the path of a local folder as "
-        "encoder.text=transformers:PATH, or a name of the Hub while online"
-    )
