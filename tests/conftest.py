@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from lors.config import Config, load_config
+from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -34,6 +36,14 @@ def bench(tiny: Config) -> Workbench:
     workbench = Workbench(tiny)
     workbench.experts()
     return workbench
+
+
+def random_pairs(bench: Workbench, rate: float = 0.1) -> SyntheticPairs:
+    """Real pairs of a workbench, as many as its budget holds."""
+    (images, _), captions = bench.select("random", bench.config.distill.budget, 0)
+    pairs = bench.plain_pairs(images, captions)
+    pairs.rates.data.fill_(rate)
+    return pairs
 
 
 @pytest.fixture
@@ -64,3 +74,15 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.manual_seed(0)
         transformers.BertModel(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A CLIP small enough to build in a moment, registered with open_clip."""
+    open_clip = pytest.importorskip("open_clip")
+    path = tmp_path_factory.mktemp("open_clip") / "tiny-clip.json"
+    vision = {"image_size": 32, "layers": 1, "width": 16, "patch_size": 16, "head_width": 16}
+    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    path.write_text(json.dumps({"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}))
+    open_clip.add_model_config(path)
+    return "tiny-clip"

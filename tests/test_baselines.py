@@ -2,24 +2,31 @@ from __future__ import annotations
 
 from itertools import product
 
-from lors.baselines import RATES, TUNED_LOSSES, full_data, random_pairs
+from lors.baselines import full_data, random_pairs
 from lors.evaluate import choose_epoch, measure, snapshots
 from lors.losses import LOSSES
+from lors.trials import RATES, TUNED_LOSSES, trial
 from lors.workbench import Workbench
 
 
-def test_random_pairs_are_tuned_on_val_and_measured_on_test(bench: Workbench) -> None:
+def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Workbench) -> None:
     outcomes, chosen = random_pairs(bench)
-    protocol = bench.config.evaluate
+    protocol, budget = bench.config.evaluate, bench.config.distill.budget
+    draws = [bench.select("random", budget, draw) for draw in range(protocol.seeds)]
+    sets = [bench.plain_pairs(images, captions) for (images, _), captions in draws]
     vals = {}
     for loss, rate in product(TUNED_LOSSES, RATES):
-        keys = (bench.config.seed, "random pairs", 0)
-        model, pairs = bench.model(*keys), bench.random_pairs(0, rate)
-        thetas = snapshots(pairs, model, LOSSES[loss], protocol, *keys)
-        vals[f"{loss}, rate {rate:g}"] = choose_epoch(model, thetas, bench.real["val"])[1]
-    assert vals[chosen] == max(vals.values())
-    assert outcomes[0].val == max(vals.values())
-    assert len(outcomes) == protocol.seeds
+        sets[0].rates.data.fill_(rate)
+        keys = (bench.config.seed, "tuning")
+        model = bench.model(*keys)
+        thetas = snapshots(sets[0], model, LOSSES[loss], protocol, *keys)
+        vals[loss, rate] = choose_epoch(model, thetas, bench.real["val"])[1]
+    loss, rate = max(vals, key=lambda choice: vals[choice])
+    assert chosen == f"{loss}, rate {rate:g}"
+    assert set(draws[0][0][0]) != set(draws[1][0][0])
+    for draw, (pairs, found) in enumerate(zip(sets, outcomes, strict=True)):
+        pairs.rates.data.fill_(rate)
+        assert found == trial(bench, pairs, LOSSES[loss], "random pairs", draw)
 
 
 def test_full_data_is_what_the_experts_reached(bench: Workbench) -> None:

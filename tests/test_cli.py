@@ -21,7 +21,9 @@ def call(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return int(stop.value.code or 0)
 
 
-@pytest.mark.parametrize("command", ["distill", "experts", "evaluate", "plan", "info", "presets"])
+@pytest.mark.parametrize(
+    "command", ["distill", "select", "compare", "experts", "evaluate", "plan", "info", "presets"]
+)
 def test_every_command_has_help(command: str) -> None:
     result = runner.invoke(app, [command, "--help"])
     assert result.exit_code == 0

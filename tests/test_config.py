@@ -7,7 +7,7 @@ import yaml
 
 from lors.config import Config, difference, load_config, presets
 from lors.errors import InputError
-from lors.workbench import resolve
+from lors.resolve import resolve
 
 
 @pytest.mark.parametrize("name", presets())
@@ -40,7 +40,7 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("seed.x.y=1", "not a section"),
         ("experts.epochs=1", "experts.epochs"),
         ("loss=nce", "similarity.kind=identity"),
-        ("similarity.kind=fixed", "similarity.values"),
+        ("similarity.values=given.npy", "similarity.kind=fixed"),
         ("encoder.space=features", "encoder.scope=heads"),
         ("encoder={space: features, scope: heads}", "data.augment=false"),
         ("distill.fixed=[images,texts,similarity,rates]", "nothing to learn"),

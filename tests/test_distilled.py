@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from lors import DistilledSet, Workbench, artifacts, load_config
 from lors.config import SimilarityConfig
 from lors.errors import InputError
-from lors.similarity import SIMILARITIES, build_similarity
+from lors.similarity import SIMILARITIES, Fixed, build_similarity
 from lors.synthetic import SyntheticPairs
+from tests.conftest import random_pairs
 
 
 @pytest.fixture
@@ -50,14 +50,13 @@ def test_the_file_holds_the_factors_and_never_the_matrix(
 def test_every_similarity_is_saved(kind: str, bench: Workbench, tmp_path: Path) -> None:
     start = bench.start()
     values = torch.randn(len(start), len(start), generator=torch.Generator().manual_seed(0))
-    np.save(tmp_path / "given.npy", values.numpy())
-    given = [f"similarity.values={tmp_path / 'given.npy'}"] if kind == "fixed" else []
-    config = load_config("tiny", [f"similarity.kind={kind}", *given])
+    config = load_config("tiny", [f"similarity.kind={kind}"])
     similarity = build_similarity(config.similarity, len(start))
+    if kind == "fixed":
+        similarity = Fixed(len(start), values)
     pairs = SyntheticPairs(start.images, start.texts, similarity)
     path = tmp_path / "set.safetensors"
     DistilledSet(pairs, config, bench.text_trunk, (0.5,), (0.25,), "x").save(path)
-    (tmp_path / "given.npy").unlink()
     again = DistilledSet.load(path)
     assert torch.equal(again.pairs.similarity.matrix(), similarity.matrix())
     assert kind != "fixed" or torch.equal(again.pairs.similarity.matrix(), values)
@@ -68,7 +67,7 @@ def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Workben
     fitting = bench.distilled(bench.start())
     assert len(fitting) == budget - 1
     assert fitting.storage() <= budget
-    plain = bench.random_pairs(0, 0.1)
+    plain = random_pairs(bench)
     assert len(plain) == budget
     too_many = SyntheticPairs(
         plain.images.detach(),
@@ -106,7 +105,7 @@ def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Wo
 
 
 def test_pixels_are_what_was_normalised(bench: Workbench) -> None:
-    pairs = bench.random_pairs(0, 0.1)
+    pairs = random_pairs(bench)
     distilled = DistilledSet(
         pairs, bench.config, bench.text_trunk, bench.flat.model.mean, bench.flat.model.std, "x"
     )

@@ -10,10 +10,11 @@ from lors.retrieval import Recall
 from lors.workbench import Workbench
 
 PROTOCOL = EvaluateConfig(seeds=1, epochs=4, checks=4, batch_size=3)
+from tests.conftest import random_pairs
 
 
 def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: Workbench) -> None:
-    pairs = bench.random_pairs(0, 0.05)
+    pairs = random_pairs(bench, 0.05)
     pairs.rates.data = torch.tensor([0.05, 0.02])
     protocol = PROTOCOL.model_copy(update={"batch_size": 100})
     model, flat = bench.model(0), bench.flat
@@ -32,7 +33,7 @@ def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: 
 
 def test_evaluation_is_reproducible_and_seeds_differ(bench: Workbench) -> None:
     def run(seed: int) -> Outcome:
-        pairs, real, model = bench.random_pairs(0, 0.05), bench.real, bench.model(seed)
+        pairs, real, model = random_pairs(bench, 0.05), bench.real, bench.model(seed)
         thetas = snapshots(pairs, model, nce, PROTOCOL, seed)
         assert torch.equal(thetas[-1], bench.flat.flatten(model))
         return outcome(model, thetas, real["val"], real["test"])

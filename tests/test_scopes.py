@@ -16,8 +16,9 @@ from lors.encoders.image import image_trunk
 from lors.errors import InputError
 from lors.experts import train_expert
 from lors.matching import TrajectoryMatcher
+from lors.resolve import resolve
 from lors.seeding import generator
-from lors.workbench import resolve
+from tests.conftest import random_pairs
 
 SMALL = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]
 HEADS = ["encoder.scope=heads", "encoder.image_head=mlp", "encoder.text_head=mlp"]
@@ -26,7 +27,7 @@ HEADS = ["encoder.scope=heads", "encoder.image_head=mlp", "encoder.text_head=mlp
 def test_features_are_the_standardised_features_of_real_images(tmp_path: Path) -> None:
     bench = Workbench(load_config("tiny", [*HEADS, "encoder.space=features"]))
     assert bench.flat.model.trunk is None
-    pairs = bench.random_pairs(0, 0.1)
+    pairs = random_pairs(bench)
     assert pairs.images.shape == (8, 128)
     real = bench.real["train"].images
     assert real.shape == (200, 128)
@@ -40,8 +41,8 @@ def test_heads_on_pixels_and_on_features_see_the_same_data() -> None:
     """A pixel set's frozen features are what the features space would have held."""
     pixels = Workbench(load_config("tiny", HEADS))
     features = Workbench(load_config("tiny", [*HEADS, "encoder.space=features"]))
-    frozen = pixels.flat.model.freeze(pixels.random_pairs(0, 0.1).images)
-    torch.testing.assert_close(frozen, features.random_pairs(0, 0.1).images, rtol=1e-3, atol=1e-3)
+    frozen = pixels.flat.model.freeze(random_pairs(pixels).images)
+    torch.testing.assert_close(frozen, random_pairs(features).images, rtol=1e-3, atol=1e-3)
     assert pixels.origin() == features.origin()  # so they share experts
 
 

@@ -58,13 +58,117 @@ def distill(
     Interrupted? The same command continues where it stopped.
     """
     from lors.config import load_config
-    from lors.pipeline import run
+    from lors.pipeline import SET, run
 
     out = out or Path("runs") / Path(config).stem
     with Display() as display:
         results = run(load_config(config, overrides or ()), out, display, references)
     console.print(results_table(results["rows"]))
-    console.print(f"The distilled set is {escape(str(out / 'distilled.safetensors'))}")
+    console.print(f"The distilled set is {escape(str(out / SET))}")
+
+
+@app.command()
+def select(
+    method: Annotated[
+        str, typer.Argument(help="random, herding, k-center, forgetting or clip-score.")
+    ],
+    config: Source,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG-METHOD.")
+    ] = None,
+    references: Annotated[
+        bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
+    ] = True,
+) -> None:
+    """Choose real pairs instead of learning synthetic ones: a set like any other.
+
+    Its learning rate and loss are tuned on the validation split; selection.csv lists the pairs.
+    """
+    from lors.config import load_config
+    from lors.pipeline import SET, run
+
+    out = out or Path("runs") / f"{Path(config).stem}-{method}"
+    chosen = load_config(config, [*(overrides or ()), f"selection.kind={method}"])
+    with Display() as display:
+        results = run(chosen, out, display, references)
+    console.print(results_table(results["rows"]))
+    console.print(f"The selected set is {escape(str(out / SET))}")
+
+
+@app.command()
+def compare(
+    config: Annotated[
+        str | None,
+        typer.Argument(metavar="[CONFIG]", help="Preset or YAML file; none with --table."),
+    ] = None,
+    overrides: Overrides = None,
+    table: Annotated[
+        str | None, typer.Option(help="A table of the paper; --table list shows them.")
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="Of the table: full as in the paper, or small for a laptop.")
+    ] = "full",
+    methods: Annotated[
+        str, typer.Option(help="Comma-separated; --methods list shows them.")
+    ] = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce",
+    budgets: Annotated[
+        str, typer.Option(help="Storage in pairs, comma-separated. Default: the CONFIG's.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time. Default: as cores and memory allow.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder. Default: runs/compare-NAME.")] = None,
+) -> None:
+    """Compare methods on equal storage, on your data or as a table of the paper.
+
+    Experts and features are made once and shared. Interrupted? The same command continues.
+    """
+    from lors import compare as comparison
+
+    if table == "list" or methods == "list":
+        _list_comparisons(table == "list")
+        return
+    changes = list(overrides or ())
+    if table is not None:
+        if config is not None:  # with --table there is no CONFIG: it was the first override
+            changes.insert(0, config)
+        chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
+    elif config is None:
+        raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
+    else:
+        sizes = [_whole_number(size) for size in budgets.split(",") if size]
+        chosen, name = comparison.own_table(config, methods.split(","), sizes), Path(config).stem
+    out = out or Path("runs") / f"compare-{name}"
+    with Display() as display:
+        records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
+    typer.echo((out / "table.md").read_text("utf-8"))
+    failed = [record for record in records if record.failed]
+    for record in failed:
+        console.print(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}")
+    console.print(f"All results are in {escape(str(out))}: results.csv, results.json, table.tex")
+    if failed:
+        raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
+
+
+def _whole_number(text: str) -> int:
+    if not text.strip().isdigit():
+        raise InputError(f"--budgets takes whole numbers such as 100,200, not {text!r}")
+    return int(text)
+
+
+def _list_comparisons(of_tables: bool) -> None:
+    from lors import compare as comparison
+
+    listed = Table("table", "what it shows") if of_tables else Table("method", "in tables")
+    if of_tables:
+        for name in comparison.tables():
+            listed.add_row(name, comparison.load_table(name).title)
+    else:
+        for name, method in comparison.methods().items():
+            listed.add_row(name, method.label)
+    console.print(listed)
 
 
 @app.command()

@@ -32,6 +32,7 @@ __all__ = [
     "EvaluateConfig",
     "ExpertsConfig",
     "MatchingConfig",
+    "SelectionConfig",
     "SimilarityConfig",
     "SplitName",
     "difference",
@@ -138,7 +139,17 @@ class SimilarityConfig(Section):
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
     rank: Count = 10
     alpha: float = Field(1.0, allow_inf_nan=False)
-    values: UserPath | None = Field(None, description="fixed: S as an .npy file of shape (N, N)")
+    values: UserPath | None = Field(
+        None, description="fixed: S as an .npy file of shape (N, N); default: as the scorer sees it"
+    )
+
+
+class SelectionConfig(Section):
+    """Choosing real pairs instead of learning synthetic ones."""
+
+    kind: str | None = Field(
+        None, description="random, herding, k-center, forgetting or clip-score; none distils"
+    )
 
 
 class MatchingConfig(Section):
@@ -215,10 +226,16 @@ class Config(Section):
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     dtype: Literal["float32", "float64", "bfloat16"] = "float32"
     loss: str = Field("wbce", description="nce, ence, bce or wbce")
+    scorer: str = Field(
+        "expert",
+        description="who tells how well an image and a caption fit, for CLIP scores and a fixed S: "
+        "the first expert, or open_clip:ARCHITECTURE/TAG",
+    )
     data: DataConfig = DataConfig()
     encoder: EncoderConfig = EncoderConfig()
     experts: ExpertsConfig = ExpertsConfig()
     similarity: SimilarityConfig = SimilarityConfig()
+    selection: SelectionConfig = SelectionConfig()
     matching: MatchingConfig = MatchingConfig()
     distill: DistillConfig = DistillConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
@@ -243,8 +260,8 @@ class Config(Section):
                 "loss nce knows only the identity similarity: set loss=ence or "
                 "similarity.kind=identity"
             )
-        if (self.similarity.kind == "fixed") != (self.similarity.values is not None):
-            raise ValueError("similarity.kind=fixed and similarity.values go together: give both")
+        if self.similarity.kind != "fixed" and self.similarity.values is not None:
+            raise ValueError("similarity.values needs similarity.kind=fixed")
         if self.encoder.scope == "all" and self.encoder.text == "lsa":
             raise ValueError(
                 "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"

@@ -40,6 +40,7 @@ class Distillation:
     iteration: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     best_recall: float | None = None
+    matcher_state: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rates = self.config.learning_rates
@@ -60,14 +61,20 @@ class Distillation:
             for name, tensor in self.synthetic.named_parameters()
             if "momentum_buffer" in self.optimizer.state.get(tensor, {})
         }
-        groups = {"now": self.synthetic.state_dict(), "momentum": momenta, "best": self.best}
+        groups = {
+            "now": self.synthetic.state_dict(),
+            "momentum": momenta,
+            "best": self.best,
+            "matcher": self.matcher_state,
+        }
         tensors = {f"{group}.{name}": t for group, ts in groups.items() for name, t in ts.items()}
         artifacts.save(path, KIND, header, tensors)
 
     def resume(self, path: Path) -> None:
         """Continue from a checkpoint."""
         header, tensors = artifacts.load(path, KIND)
-        groups: dict[str, dict[str, Tensor]] = {"now": {}, "momentum": {}, "best": {}}
+        groups: dict[str, dict[str, Tensor]]
+        groups = {"now": {}, "momentum": {}, "best": {}, "matcher": {}}
         parameters = dict(self.synthetic.named_parameters())
         try:
             for key, tensor in tensors.items():
@@ -78,6 +85,7 @@ class Distillation:
                 here = parameters[name]
                 self.optimizer.state[here]["momentum_buffer"] = momentum.to(here)
             self.best, self.best_recall = groups["best"], header["best_recall"]
+            self.matcher_state = groups["matcher"]
             self.iteration = int(header["iteration"])
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
@@ -92,8 +100,10 @@ class Distillation:
             DivergedError: the loss or a gradient is not finite. Nothing was changed.
         """
         self.optimizer.zero_grad()
+        matcher.state = self.matcher_state
         loss = matcher.backward(self.synthetic, generator(self.seed, "distill", self.iteration))
         self._check_finite(loss)
+        self.matcher_state = matcher.state
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()

@@ -172,9 +172,7 @@ class DistilledSet:
             group, _, rest = name.partition(".")
             known = group in groups
             groups[group if known else ""][rest if known else name] = tensor
-        # The values of a fixed similarity are in the set, not where they once came from.
-        blank = config.similarity.model_copy(update={"values": None})
-        similarity = build_similarity(blank, header["pairs"])
+        similarity = build_similarity(config.similarity, header["pairs"])
         pairs = SyntheticPairs(groups[""]["images"], groups[""]["texts"], similarity)
         pairs.load_state_dict(groups[""])
         trunk = header["text_trunk"]

@@ -40,18 +40,10 @@ class Outcome:
     legacy: Recall | None = None
 
 
-@torch.no_grad()
-def measure(model: DualEncoder, split: EncodedSplit, chunk: int = 512) -> Recall:
+def measure(model: DualEncoder, split: EncodedSplit) -> Recall:
     """The recall of a model on a split."""
-    images = [
-        model.embed_images(split.inputs(index, model)) for index in _chunks(len(split), chunk)
-    ]
-    texts = [
-        model.embed_texts(split.captions(index, model))
-        for index in _chunks(len(split.texts), chunk)
-    ]
-    owner = torch.from_numpy(split.owner).to(images[0].device)
-    return recall(torch.cat(images), torch.cat(texts), owner)
+    images, texts = split.embed(model)
+    return recall(images, texts, torch.from_numpy(split.owner).to(images.device))
 
 
 def train_on(
@@ -152,7 +144,3 @@ def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
             for name in rows[0]
         }
     return readings
-
-
-def _chunks(count: int, chunk: int) -> list[np.ndarray]:
-    return np.array_split(np.arange(count), -(-count // chunk))

@@ -1,7 +1,9 @@
-"""A whole run: data, experts, distillation, evaluation; whatever is there already is kept."""
+"""A whole run: data, experts, distillation or selection, evaluation; what is there is kept."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
 from collections.abc import Sequence
@@ -10,25 +12,28 @@ from typing import Any
 
 from lors import artifacts
 from lors.baselines import full_data, random_pairs
-from lors.config import Config, difference, load_config
+from lors.config import Config, SimilarityConfig, difference, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import InputError, choose
-from lors.evaluate import Outcome, measure, outcome, snapshots, summarise, train_on
+from lors.evaluate import Outcome, summarise
 from lors.matching import MATCHERS
 from lors.progress import Progress
+from lors.resolve import resolve
 from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench, resolve
+from lors.trials import trial, tune, val_recall
+from lors.workbench import Workbench
 
 __all__ = ["evaluate_set", "run"]
 
 REFERENCES = ("full data", "random pairs")
+SET = "distilled.safetensors"
 
 
 def run(
     config: Config, out: str | Path, progress: Progress | None = None, references: bool = True
 ) -> dict[str, Any]:
-    """Distil a dataset and show what the result is worth.
+    """Distil a dataset, or select from it, and show what the result is worth.
 
     A run that was interrupted continues where it stopped; a finished one is not repeated.
 
@@ -47,23 +52,25 @@ def run(
     out, config = Path(out), resolve(config)
     _refuse_another(out, config)
     results = _read_results(out, config)
-    wanted = [*(REFERENCES if references else ()), "distilled set"]
+    row = "distilled set" if config.selection.kind is None else "selected set"
+    wanted = [*(REFERENCES if references else ()), row]
     if all(name in results["rows"] for name in wanted):
         return results
     bench = Workbench(config, progress)
-    start = bench.start()
-    artifacts.write_text(out / "config.yaml", config.yaml())
-    distilled, results["seconds_to_distil"] = _distil(bench, start, out)
+    if config.selection.kind is None:
+        start = bench.start()
+        artifacts.write_text(out / "config.yaml", config.yaml())
+        made, results["seconds_to_distil"] = _distil(bench, start, out)
+    else:
+        artifacts.write_text(out / "config.yaml", config.yaml())
+        made = _select(bench, config.selection.kind, out)
     if references:
         count, rate = len(bench.real["train"]), config.experts.rate
         results["rows"]["full data"] = _row(full_data(bench), count, note=f"nce, rate {rate:g}")
         outcomes, chosen = random_pairs(bench)
         results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
-    results["rows"]["distilled set"] = _row(
-        _evaluate(bench, distilled),
-        pairs=len(distilled),
-        storage=distilled.storage(),
-        note=f"{config.loss}, {config.similarity.kind} S, learned rates",
+    results["rows"][row] = _row(
+        _evaluate(bench, made), pairs=len(made), storage=made.storage(), note=_how_trained(made)
     )
     artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
     return results
@@ -93,7 +100,9 @@ def evaluate_set(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    return _row(_evaluate(bench, distilled), len(distilled), distilled.storage(), config.loss)
+    return _row(
+        _evaluate(bench, distilled), len(distilled), distilled.storage(), _how_trained(distilled)
+    )
 
 
 def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[DistilledSet, float]:
@@ -118,21 +127,40 @@ def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[Distill
         pairs = distill(
             state,
             matcher,
-            recall=lambda synthetic: _val_recall(bench, synthetic),
+            recall=lambda synthetic: val_recall(bench, synthetic),
             checkpoint=lambda: state.save(checkpoint),
             log=log,
             progress=bench.progress,
         )
-    distilled = bench.distilled(pairs)
-    distilled.save(out / "distilled.safetensors")
+    loss = config.loss if matcher.learns_rates else tune(bench, pairs)
+    distilled = bench.distilled(pairs, loss)
+    distilled.save(out / SET)
     lines = _lines_before(metrics, state.iteration)
     return distilled, json.loads(lines[-1])["seconds"] if lines else earlier
 
 
-def _val_recall(bench: Workbench, synthetic: SyntheticPairs) -> float:
-    keys = (bench.config.seed, "validation network")
-    model = train_on(synthetic, bench.model(*keys), bench.loss, bench.config.evaluate, *keys)
-    return measure(model, bench.real["val"]).mean
+def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
+    (chosen, scores), captions = bench.select(kind, bench.config.distill.budget)
+    pairs = bench.plain_pairs(chosen, captions)
+    loss = tune(bench, pairs)
+    selected = bench.distilled(pairs, loss, SimilarityConfig(kind="identity"))
+    texts = bench.pairs.splits["train"].captions
+    table = io.StringIO()
+    lines = csv.writer(table)
+    lines.writerow(("image", "score", "caption", "text"))
+    for image, score, caption in zip(chosen, scores, captions, strict=True):
+        lines.writerow((image, f"{score:.6g}", caption, texts[caption] if texts else ""))
+    artifacts.write_text(out / "selection.csv", table.getvalue())
+    selected.save(out / SET)
+    return selected
+
+
+def _how_trained(made: DistilledSet) -> str:
+    config = made.config
+    learned = config.selection.kind is None and MATCHERS[config.matching.kind].learns_rates
+    if not learned:
+        return f"{config.loss}, rate {made.rates[0]:g}"
+    return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 
 def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
@@ -140,13 +168,10 @@ def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
     pairs.to(bench.device, bench.dtype)
     seeds = bench.config.evaluate.seeds
-    outcomes = []
-    for seed in bench.progress.track(range(seeds), "train on the distilled set", seeds):
-        keys = (bench.config.seed, "evaluation network", seed)
-        model, real, protocol = bench.model(*keys), bench.real, bench.config.evaluate
-        thetas = snapshots(pairs, model, bench.loss, protocol, *keys)
-        outcomes.append(outcome(model, thetas, real["val"], real["test"], protocol.legacy))
-    return outcomes
+    return [
+        trial(bench, pairs, distilled.loss, "evaluation network", seed)
+        for seed in bench.progress.track(range(seeds), "train on the set", seeds)
+    ]
 
 
 def _row(

@@ -20,10 +20,10 @@ from lors.errors import InputError
 from lors.losses import LOSSES, nce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.trajectory import distance_ratio
+from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
 from lors.training import Batch, sgd, train
-from lors.workbench import find_device, resolve
 
 __all__ = ["plan"]
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -182,20 +181,6 @@ class Fixed(Similarity):
 
     def forward(self, index: Tensor) -> Tensor:
         return self.values[index[:, None], index]
-
-    @classmethod
-    def from_config(
-        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
-    ) -> Fixed:
-        if config.values is None:
-            return cls(pairs)
-        try:
-            values = np.load(config.values, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot read similarity.values: {error}") from None
-        if not isinstance(values, np.ndarray) or not np.isfinite(values).all():
-            raise InputError("similarity.values must be one .npy array of finite numbers")
-        return cls(pairs, torch.from_numpy(values).float())
 
 
 SIMILARITIES: dict[str, type[Similarity]] = {

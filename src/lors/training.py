@@ -1,4 +1,4 @@
-"""Contrastive training: the one loop that experts and evaluation share."""
+"""Contrastive training: the one step that experts and evaluation share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.optim import SGD
 from lors.encoders import DualEncoder
 from lors.losses import Loss
 
-__all__ = ["Batch", "sgd", "train"]
+__all__ = ["Batch", "sgd", "train", "train_step"]
 
 
 class Batch(NamedTuple):
@@ -40,9 +40,16 @@ def sgd(
     return SGD(groups, momentum=momentum, weight_decay=weight_decay)
 
 
+def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> Tensor:
+    """One optimiser step; returns the logits before it. Shape: (m, m)"""
+    optimizer.zero_grad()
+    logits: Tensor = model(batch.inputs, batch.texts)
+    loss(logits, batch.similarity).backward()
+    optimizer.step()
+    return logits.detach()
+
+
 def train(model: DualEncoder, optimizer: SGD, batches: Iterable[Batch], loss: Loss) -> None:
     """One optimiser step per batch."""
     for batch in batches:
-        optimizer.zero_grad()
-        loss(model(batch.inputs, batch.texts), batch.similarity).backward()
-        optimizer.step()
+        train_step(model, optimizer, batch, loss)

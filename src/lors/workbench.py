@@ -6,15 +6,17 @@ import copy
 import hashlib
 import json
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lors.artifacts import home
-from lors.config import Config
-from lors.data import SOURCES, load_pairs
+from lors.config import Config, SimilarityConfig
+from lors.data import load_pairs
 from lors.distilled import DistilledSet
 from lors.encoders import (
     DualEncoder,
@@ -28,51 +30,22 @@ from lors.encoders import (
 )
 from lors.encoders.features import cached_features
 from lors.encoders.given_text import GivenText
-from lors.encoders.heads import HEADS
-from lors.encoders.image import (
-    check_image_trunk,
-    has_batch_norm,
-    image_trunk,
-    native_size,
-    trunk_key,
-)
-from lors.encoders.text import check_text_trunk
+from lors.encoders.image import has_batch_norm, image_trunk, trunk_key
+from lors.encoders.scorer import open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
-from lors.errors import InputError, choose
+from lors.errors import InputError
 from lors.experts import TrajectoryStore, train_expert
 from lors.losses import LOSSES
-from lors.matching import MATCHERS, Setting
-from lors.matching.meta_gradient import META_GRADIENTS
+from lors.matching import Setting
 from lors.progress import Progress, Silent
+from lors.resolve import find_device, resolve
 from lors.seeding import derive_seed, generator, global_seed
-from lors.similarity import build_similarity
+from lors.selection import SELECTIONS, Candidates, Choice, Pool
+from lors.selection.score import pair_scores
+from lors.similarity import Fixed, Similarity, build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
-__all__ = ["Workbench", "find_device", "resolve"]
-
-
-def resolve(config: Config) -> Config:
-    """Fill in what depends on names, and refuse what cannot be, before any work starts.
-
-    Raises:
-        InputError: an unknown name or device, or a rank beyond the number of pairs.
-    """
-    choose(SOURCES, config.data.source, "data source")
-    choose(HEADS, config.encoder.image_head, "head")
-    choose(HEADS, config.encoder.text_head, "head")
-    choose(LOSSES, config.loss, "loss")
-    choose(MATCHERS, config.matching.kind, "matcher")
-    choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
-    check_text_trunk(config.encoder.text)
-    check_image_trunk(config.encoder.image, config.encoder.image_weights)
-    find_device(config.device)
-    if config.similarity.kind != "fixed":  # whose size is checked when the number of pairs is known
-        build_similarity(config.similarity, config.distill.budget)
-    if config.data.source == "embeddings" and config.encoder.space != "features":
-        raise InputError("embeddings have no pixels: start from the preset 'features'")
-    size = config.encoder.image_size or native_size(config.encoder.image)
-    encoder = config.encoder.model_copy(update={"image_size": size})
-    return config.model_copy(update={"encoder": encoder})
+__all__ = ["Workbench"]
 
 
 class Workbench:
@@ -224,25 +197,26 @@ class Workbench:
         real = self.real["train"]
         for expert in self.progress.track(todo, "train experts", len(todo)):
             model = self.model(self.config.experts.seed, "expert", expert)
-            store.add(
-                expert,
-                train_expert(model, real, self.config.experts, self.config.data, expert),
-            )
+            trained = train_expert(model, real, self.config.experts, self.config.data, expert)
+            store.add(expert, *trained)
         return store
 
     def setting(self) -> Setting:
         """What matchers build on."""
-        return Setting(self.config, self.flat, self.loss, self.real["train"], self.experts)
+        real = self.real["train"]
+        return Setting(self.config, self.flat, self.loss, real, self.experts, self.model)
 
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config
-        images, texts = self._real_pairs(config.distill.budget, "start")
+        rng = np.random.default_rng(derive_seed(config.seed, "start"))
+        drawn = rng.choice(len(self.real["train"]), config.distill.budget, replace=False)
+        captions = self.real["train"].draw_captions(drawn, rng)
+        images, texts = self._pairs_at(drawn, captions)
         numbers = images[0].numel() + texts[0].numel()
         count = pairs_within(config.distill.budget, numbers, config.similarity)
         images, texts = images[:count], texts[:count]
-        draw = generator(config.seed, "similarity")
-        similarity = build_similarity(config.similarity, count, draw)
+        similarity = self._similarity(drawn[:count], captions[:count])
         if config.distill.init == "noise":
             draw = generator(config.seed, "noise")
             images = torch.randn(images.shape, generator=draw).to(images)
@@ -251,17 +225,93 @@ class Workbench:
         pairs = SyntheticPairs(images, texts, similarity, rates)
         return pairs.to(self.device, self.dtype)
 
-    def random_pairs(self, draw: int, rate: float) -> SyntheticPairs:
-        """As many real pairs as the budget holds, with the identity similarity."""
-        images, texts = self._real_pairs(self.config.distill.budget, "random pairs", draw)
-        return SyntheticPairs(images, texts, rates=(rate, rate)).to(self.device, self.dtype)
+    def select(self, kind: str, count: int, *keys: int | str) -> tuple[Choice, np.ndarray]:
+        """Choose real pairs, each an image with a drawn one of its captions.
 
-    def distilled(self, pairs: SyntheticPairs) -> DistilledSet:
-        """Pack synthetic pairs with what is needed to train on them."""
+        Args:
+            kind: a name in ``SELECTIONS``.
+            count: how many.
+            keys: seed everything random.
+
+        Returns:
+            The images chosen with their scores, and the caption of each. Shape: (count,)
+        """
+        real = self.real["train"]
+        rng = np.random.default_rng(derive_seed(self.config.seed, "selection", *keys))
+        captions = real.draw_captions(np.arange(len(real)), rng)
+        pool = Pool(
+            size=len(real),
+            candidates=lambda: Candidates(*self._joint_features, captions),
+            learned=self._learned,
+            scores=lambda: pair_scores(*self._scorer_embeddings, captions),
+            rng=rng,
+        )
+        chosen, scores = SELECTIONS[kind](pool, count)
+        return (chosen, scores), captions[chosen]
+
+    def plain_pairs(self, images: np.ndarray, captions: np.ndarray) -> SyntheticPairs:
+        """Real pairs as a set to train on, with the identity similarity."""
+        return SyntheticPairs(*self._pairs_at(images, captions)).to(self.device, self.dtype)
+
+    def _learned(self) -> list[np.ndarray]:
+        store = self.experts()
+        return [store.learned(expert) for expert in range(self.config.experts.count)]
+
+    def _similarity(self, images: np.ndarray, captions: np.ndarray) -> Similarity:
+        """S at the start, for the pairs that were drawn."""
+        config = self.config.similarity
+        if config.kind != "fixed":
+            return build_similarity(config, len(images), generator(self.config.seed, "similarity"))
+        if config.values is not None:
+            return Fixed(len(images), _read_similarity(config.values))
+        u, v = (torch.from_numpy(np.array(e)) for e in self._scorer_embeddings)
+        u, v = F.normalize(u[images].float(), dim=1), F.normalize(v[captions].float(), dim=1)
+        return Fixed(len(images), u @ v.T)
+
+    @cached_property
+    def _joint_features(self) -> tuple[np.ndarray, np.ndarray]:
+        """What selection compares pairs by: frozen features, or embeddings where a trunk trains."""
+        if self.config.encoder.scope == "heads":
+            return self._features("train"), self._texts("train")
+        return self._expert_embeddings
+
+    @cached_property
+    def _scorer_embeddings(self) -> tuple[np.ndarray, np.ndarray]:
+        """The training split in the scorer's joint space. Shapes: (M, e), (C, e)"""
+        if self.config.scorer == "expert":
+            return self._expert_embeddings
+        split = self.pairs.splits["train"]
+        return open_clip_embeddings(self.config.scorer, split, self.device, self.progress)
+
+    @cached_property
+    def _expert_embeddings(self) -> tuple[np.ndarray, np.ndarray]:
+        model, store = self.model("scorer"), self.experts()
+        theta = store.snapshots(0, [self.config.experts.epochs])[0]
+        self.flat.load(theta.to(self.device, self.dtype), model)
+        images, texts = self.real["train"].embed(model)
+        return images.float().cpu().numpy(), texts.float().cpu().numpy()
+
+    def distilled(
+        self,
+        pairs: SyntheticPairs,
+        loss: str | None = None,
+        similarity: SimilarityConfig | None = None,
+    ) -> DistilledSet:
+        """Pack pairs with what is needed to train on them.
+
+        Args:
+            pairs: distilled or selected.
+            loss: the one to train with, if not the configuration's.
+            similarity: the kind they have, if not the configuration's.
+        """
         model, frozen = self.flat.model, self.frozen
+        changes = {
+            "loss": loss or self.config.loss,
+            "similarity": similarity or self.config.similarity,
+        }
         return DistilledSet(
             pairs,
-            self.config,
+            self.config.model_copy(update=changes),
             self.text_trunk,
             model.mean,
             model.std,
@@ -270,32 +320,23 @@ class Workbench:
             frozen.text_standard,
         )
 
-    def _real_pairs(self, count: int, *keys: int | str) -> tuple[Tensor, Tensor]:
-        """Drawn real pairs, as synthetic pairs are: pixels or features, embeddings."""
+    def _pairs_at(self, images: np.ndarray, captions: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Real pairs as synthetic pairs are: pixels or features, and text embeddings."""
         model, real = self.flat.model, self.real["train"]
         pixels = self.config.encoder.space == "pixels"
         split = self.pairs.splits["train"]
         source = EncodedSplit(split.images, real.texts, real.owner) if pixels else real
-        rng = np.random.default_rng(derive_seed(self.config.seed, *keys))
-        chosen = rng.choice(len(real), count, replace=False)
-        texts = source.captions(source.draw_captions(chosen, rng), model)
+        texts = source.captions(captions, model)
         if not texts.is_floating_point():
             texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
-        return source.normalised(chosen, model), texts
+        return source.normalised(images, model), texts
 
 
-def find_device(name: str) -> torch.device:
-    """The device of that name; ``auto`` is a GPU if there is one.
-
-    Raises:
-        InputError: it is not available here.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def _read_similarity(path: Path) -> Tensor:
     try:
-        torch.empty(0, device=name)
-        return torch.device(name)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise InputError(
-            f"device {name!r} is not available here: set device=auto or device=cpu"
-        ) from None
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read similarity.values: {error}") from None
+    if not isinstance(values, np.ndarray) or not np.isfinite(values).all():
+        raise InputError("similarity.values must be one .npy array of finite numbers")
+    return torch.from_numpy(values).float()

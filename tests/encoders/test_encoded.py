@@ -22,9 +22,10 @@ def test_an_epoch_pairs_images_with_their_own_captions(
     split: EncodedSplit, bench: Workbench, captions: str, count: int
 ) -> None:
     batches = list(split.epoch(bench.flat.model, 4, captions, False, 0))
-    images = torch.cat([x for x, _ in batches])[:, 0].long()
-    texts = torch.cat([y for _, y in batches])
+    images = torch.cat([x for _, x, _ in batches])[:, 0].long()
+    texts = torch.cat([y for _, _, y in batches])
     assert torch.equal(images, texts[:, 0])
+    assert images.tolist() == [i for index, _, _ in batches for i in index]
     assert len(images) == count
     assert len(set(texts[:, 1].tolist())) == count
     assert set(images.tolist()) == set(range(10))
@@ -33,7 +34,7 @@ def test_an_epoch_pairs_images_with_their_own_captions(
 def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, bench: Workbench) -> None:
     def order(*keys: int) -> list[float]:
         epoch = split.epoch(bench.flat.model, 4, "one", False, *keys)
-        return [value for _, texts in epoch for value in texts[:, 1].tolist()]
+        return [value for _, _, texts in epoch for value in texts[:, 1].tolist()]
 
     assert order(0, 1) == order(0, 1) != order(0, 2)
 
@@ -59,7 +60,7 @@ def test_scope_heads_keeps_pixels_for_augmentation() -> None:
     assert heads.real["val"].images.dtype == np.float32
     train = heads.real["train"]
     plain, augmented = (
-        next(train.epoch(heads.flat.model, 8, "one", a, 0))[0] for a in (False, True)
+        next(train.epoch(heads.flat.model, 8, "one", a, 0))[1] for a in (False, True)
     )
     assert plain.shape == augmented.shape == (8, 128)
     assert not torch.allclose(plain, augmented)

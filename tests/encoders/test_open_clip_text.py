@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,17 +9,6 @@ from lors.errors import InputError
 from lors.progress import Silent
 
 open_clip = pytest.importorskip("open_clip")
-
-
-@pytest.fixture(scope="module")
-def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A CLIP small enough to build in a moment, registered with open_clip."""
-    path = tmp_path_factory.mktemp("open_clip") / "tiny-clip.json"
-    vision = {"image_size": 32, "layers": 1, "width": 16, "patch_size": 16, "head_width": 16}
-    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
-    path.write_text(json.dumps({"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}))
-    open_clip.add_model_config(path)
-    return "tiny-clip"
 
 
 def test_captions_are_embedded_by_the_models_own_text_tower(tiny_clip: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -8,7 +9,7 @@ from lors.losses import nce
 from lors.workbench import Workbench
 
 
-def expert(bench: Workbench, number: int) -> torch.Tensor:
+def expert(bench: Workbench, number: int) -> tuple[torch.Tensor, np.ndarray]:
     return train_expert(
         bench.model("expert", number),
         bench.real["train"],
@@ -19,23 +20,29 @@ def expert(bench: Workbench, number: int) -> torch.Tensor:
 
 
 def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(bench: Workbench) -> None:
-    first, again, other = expert(bench, 0), expert(bench, 0), expert(bench, 1)
+    (first, learned), (again, learned_again) = expert(bench, 0), expert(bench, 0)
+    other, _ = expert(bench, 1)
     assert first.shape == (bench.config.experts.epochs + 1, sum(bench.flat.sides))
     assert torch.equal(first[0], bench.flat.flatten(bench.model("expert", 0)))
     assert torch.equal(first, again)
+    assert np.array_equal(learned, learned_again)
     assert not torch.equal(first, other)
 
 
-def test_one_epoch_is_plain_sgd_on_infonce(bench: Workbench) -> None:
+def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Workbench) -> None:
     config = bench.config.experts
-    theta = expert(bench, 0)[0].requires_grad_()
+    trajectory, learned = expert(bench, 0)
+    theta = trajectory[0].requires_grad_()
     keys = (config.seed, "expert", 0, 0)
-    for images, texts in bench.real["train"].epoch(
+    for index, images, texts in bench.real["train"].epoch(
         bench.flat.model, config.batch_size, "one", False, *keys
     ):
-        (g,) = torch.autograd.grad(nce(bench.flat(theta, images, texts)), theta)
+        logits = bench.flat(theta, images, texts)
+        right = logits.argmax(1).numpy() == np.arange(len(index))  # its caption retrieved first
+        assert np.array_equal(learned[0, index], right)
+        (g,) = torch.autograd.grad(nce(logits), theta)
         theta = (theta - config.rate * g).detach().requires_grad_()
-    torch.testing.assert_close(expert(bench, 0)[1], theta.detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(trajectory[1], theta.detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_experts_already_there_are_not_trained_again(

@@ -185,10 +185,14 @@ class FlatModel:
             for p, part in zip((*image, *text), theta.split(self._sizes), strict=True):
                 p.copy_(part.view(p.shape))
 
+    def tensors(self, theta: Tensor) -> list[Tensor]:
+        """The weight tensors that θ strings together, those of the image side first."""
+        parts = zip(theta.split(self._sizes), self._shapes, strict=True)
+        return [part.view(shape) for part, shape in parts]
+
     def __call__(self, theta: Tensor, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits of θ on a batch, differentiable in all three. Shape: (m, m)"""
-        parts = zip(self._names, theta.split(self._sizes), self._shapes, strict=True)
-        values = {name: part.view(shape) for name, part, shape in parts}
+        values = dict(zip(self._names, self.tensors(theta), strict=True))
         with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
             logits: Tensor = functional_call(self.model, values, (inputs, texts))
         return logits

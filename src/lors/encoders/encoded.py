@@ -67,8 +67,8 @@ class EncodedSplit:
         captions: str,
         augmented: bool,
         *keys: int | str,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """One shuffled pass as (inputs, texts) batches; the keys seed everything random.
+    ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
+        """One shuffled pass as (images' indices, inputs, texts); the keys seed all randomness.
 
         Args:
             model: who will take the batches.
@@ -87,4 +87,17 @@ class EncodedSplit:
             here = slice(start, start + batch_size)
             with global_seed(*keys, start), torch.no_grad():
                 inputs = self.inputs(images[here], model, augmented)
-            yield inputs, self.captions(texts[here], model)
+            yield images[here], inputs, self.captions(texts[here], model)
+
+    @torch.no_grad()
+    def embed(self, model: DualEncoder, chunk: int = 512) -> tuple[Tensor, Tensor]:
+        """All images and captions in the joint space. Shapes: (M, d), (C, d)"""
+        images = [model.embed_images(self.inputs(i, model)) for i in _chunks(len(self), chunk)]
+        texts = [
+            model.embed_texts(self.captions(i, model)) for i in _chunks(len(self.texts), chunk)
+        ]
+        return torch.cat(images), torch.cat(texts)
+
+
+def _chunks(count: int, chunk: int) -> list[np.ndarray]:
+    return np.array_split(np.arange(count), -(-count // chunk))

@@ -35,14 +35,19 @@ class OpenClipText:
 
     @classmethod
     def build(cls, name: str, config: EncoderConfig, captions: Sequence[str]) -> OpenClipText:
-        trunk = cls(name, config.text_weights)
+        cls.check(name, config.text_weights)
+        return cls(name, config.text_weights)
+
+    @staticmethod
+    def check(name: str, weights: str = "pretrained") -> None:
+        """Refuse a model that open_clip does not know, or one without its tag."""
+        architecture, _, tag = name.partition("/")
         known = _open_clip().list_models()
-        if trunk._architecture not in known:
-            near = suggestion(trunk._architecture, known)
-            raise InputError(f"unknown open_clip model {trunk._architecture!r}{near}")
-        if trunk.weights == "pretrained" and not trunk._tag:
-            raise InputError(f"encoder.text=open_clip:{name} needs a tag, e.g. {name}/openai")
-        return trunk
+        if architecture not in known:
+            near = suggestion(architecture, known)
+            raise InputError(f"unknown open_clip model {architecture!r}{near}")
+        if weights == "pretrained" and not tag:
+            raise InputError(f"open_clip:{name} needs a tag, e.g. open_clip:{name}/openai")
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         header = {"name": self.name, "weights": self.weights}
@@ -57,7 +62,7 @@ class OpenClipText:
         return trunk
 
     @cached_property
-    def _model(self) -> Any:
+    def model(self) -> Any:
         pretrained = self._tag if self.weights == "pretrained" else None
         try:
             with torch.random.fork_rng():
@@ -83,7 +88,11 @@ class OpenClipText:
 
     @torch.no_grad()
     def _encode(self, captions: Sequence[str]) -> Tensor:
-        return self._model.encode_text(self._tokenizer(list(captions))).float()
+        return (
+            self.model.encode_text(self._tokenizer(list(captions)).to(_device(self.model)))
+            .float()
+            .cpu()
+        )
 
     def embed(self, captions: Sequence[str], progress: Progress, batch: int = 64) -> np.ndarray:
         """Embeddings of the captions. Shape: (C, dim), float32."""
@@ -95,11 +104,15 @@ class OpenClipText:
         return torch.cat(parts).numpy()
 
 
+def _device(model: torch.nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
 def _open_clip() -> Any:
     try:
         import open_clip
     except ImportError:
         raise InputError(
-            "text trunks from open_clip need an extra: pip install 'lors[open_clip]'"
+            "models of open_clip need an extra: pip install 'lors[open_clip]'"
         ) from None
     return open_clip

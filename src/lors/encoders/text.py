@@ -35,7 +35,8 @@ class TextTrunk(Protocol):
     ``dim`` is the size of an embedding and ``fingerprint`` changes when the embeddings do.
     """
 
-    dim: int
+    @property
+    def dim(self) -> int: ...
 
     @property
     def fingerprint(self) -> str: ...

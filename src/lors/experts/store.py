@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,12 +49,30 @@ class TrajectoryStore:
         """Which of the first ``count`` experts are not there yet."""
         return [expert for expert in range(count) if not self.path(expert).exists()]
 
-    def add(self, expert: int, trajectory: Tensor) -> None:
-        """Keep the parameters of an expert after every epoch. Shape: (T + 1, P)"""
-        save(self.path(expert), KIND, {"origin": self.origin}, {"theta": trajectory})
+    def add(self, expert: int, trajectory: Tensor, learned: np.ndarray) -> None:
+        """Keep an expert.
+
+        Args:
+            expert: its number.
+            trajectory: its parameters at the start and after every epoch. Shape: (T + 1, P)
+            learned: which pairs it had learned at which epoch. Shape: (T, M)
+        """
+        tensors = {"theta": trajectory, "learned": torch.from_numpy(learned)}
+        save(self.path(expert), KIND, {"origin": self.origin}, tensors)
 
     def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
         """The parameters of an expert after these epochs. Shape: (len(epochs), P)"""
         with open_artifact(self.path(expert), KIND) as (_, handle):
             theta = handle.get_slice("theta")
             return torch.stack([theta[epoch] for epoch in epochs])
+
+    def learned(self, expert: int) -> np.ndarray:
+        """Which pairs an expert had learned at which epoch. Shape: (T, M)"""
+        with open_artifact(self.path(expert), KIND) as (_, handle):
+            if "learned" not in handle.keys():  # noqa: SIM118
+                raise InputError(
+                    f"the experts in {str(self.folder)!r} are from a version of lors that did not "
+                    "keep what was learned when: delete them to train them anew"
+                )
+            learned: np.ndarray = handle.get_tensor("learned").numpy()
+        return learned

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lors.config import DataConfig, ExpertsConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import nce
-from lors.training import Batch, sgd, train
+from lors.training import Batch, sgd, train_step
 
 __all__ = ["train_expert"]
 
 
 def train_expert(
     model: DualEncoder, real: EncodedSplit, config: ExpertsConfig, data: DataConfig, expert: int
-) -> Tensor:
+) -> tuple[Tensor, np.ndarray]:
     """Train one expert with plain SGD.
 
     Args:
@@ -26,15 +27,19 @@ def train_expert(
         expert: which one; draws the order of the data.
 
     Returns:
-        θ at the start and after every epoch. Shape: (T + 1, P)
+        θ at the start and after every epoch, of shape (T + 1, P); and whether each pair was learned
+        at each epoch, that is, its caption retrieved first in its batch, of shape (T, M).
     """
     flat = FlatModel(model)
     optimizer = sgd(model, (config.rate, config.rate))
     trajectory = [flat.flatten(model).cpu()]
+    learned = np.zeros((config.epochs, len(real)), dtype=bool)
     for epoch in range(config.epochs):
         keys = (config.seed, "expert", expert, epoch)
-        pairs = real.epoch(model, config.batch_size, data.captions, data.augment, *keys)
-        batches = (Batch(x, y, torch.eye(len(x), device=x.device, dtype=x.dtype)) for x, y in pairs)
-        train(model, optimizer, batches, nce)
+        epoch_pairs = real.epoch(model, config.batch_size, data.captions, data.augment, *keys)
+        for index, inputs, texts in epoch_pairs:
+            batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs))
+            retrieved = train_step(model, optimizer, batch, nce).argmax(1)
+            learned[epoch, index] = retrieved.cpu().numpy() == np.arange(len(index))
         trajectory.append(flat.flatten(model).cpu())
-    return torch.stack(trajectory)
+    return torch.stack(trajectory), learned

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from lors.config import Config
-from lors.encoders import EncodedSplit, FlatModel
+from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.experts import TrajectoryStore
 from lors.losses import Loss
+from lors.seeding import global_seed
 from lors.synthetic import SyntheticPairs
 
-__all__ = ["Matcher", "Setting"]
+__all__ = ["Matcher", "Setting", "draw_seed"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Setting:
         loss: the contrastive loss.
         real: the training split.
         experts: trains the experts that are missing and gives them all.
+        model: a dual encoder with initial weights drawn by the keys.
     """
 
     config: Config
@@ -34,10 +38,38 @@ class Setting:
     loss: Loss
     real: EncodedSplit
     experts: Callable[[], TrajectoryStore]
+    model: Callable[..., DualEncoder]
+
+    def real_batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Drawn real pairs, as many as experts train on at a time, each with one drawn caption.
+
+        Returns:
+            What the trainable parts of the image and the text side take. Shapes: (m, …), (m, …)
+        """
+        size = min(self.config.experts.batch_size, len(self.real))
+        seed = draw_seed(generator)
+        rng = np.random.default_rng(seed)
+        images = rng.choice(len(self.real), size, replace=False)
+        captions = self.real.draw_captions(images, rng)
+        model = self.flat.model
+        with global_seed(seed), torch.no_grad():
+            inputs = self.real.inputs(images, model, self.config.data.augment)
+        return inputs, self.real.captions(captions, model)
 
 
 class Matcher(Protocol):
-    """Compares synthetic data with real data."""
+    """Compares synthetic data with real data.
+
+    Args:
+        state: what continuing a run needs beside the synthetic pairs; empty for most matchers. A
+            checkpoint saves and restores it.
+        learns_rates: whether the set learns its learning rates; if not, they are tuned on val.
+    """
+
+    state: dict[str, Tensor]
+    learns_rates: bool
+
+    def __init__(self, setting: Setting) -> None: ...
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
         """Add the gradient of the matching loss to every part that requires one; return the loss.
@@ -45,3 +77,8 @@ class Matcher(Protocol):
         All randomness comes from the generator.
         """
         ...
+
+
+def draw_seed(generator: torch.Generator) -> int:
+    """A seed for what offers no generator argument."""
+    return int(torch.randint(2**62, (), generator=generator))

@@ -43,7 +43,10 @@ class TrajectoryMatcher:
         setting: the experts to match, the dual encoder, the loss of the inner steps.
     """
 
+    learns_rates = True
+
     def __init__(self, setting: Setting) -> None:
+        self.state: dict[str, Tensor] = {}
         self.config = setting.config.matching
         self.flat, self.loss = setting.flat, setting.loss
         self.experts, self.count = setting.experts(), setting.config.experts.count

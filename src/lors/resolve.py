@@ -1,0 +1,63 @@
+"""Checks a configuration against what exists: names, devices, sizes."""
+
+from __future__ import annotations
+
+import torch
+
+from lors.config import Config
+from lors.data import SOURCES
+from lors.encoders.heads import HEADS
+from lors.encoders.image import check_image_trunk, native_size
+from lors.encoders.scorer import check_scorer
+from lors.encoders.text import check_text_trunk
+from lors.errors import InputError, choose
+from lors.losses import LOSSES
+from lors.matching import MATCHERS
+from lors.matching.meta_gradient import META_GRADIENTS
+from lors.selection import SELECTIONS
+from lors.similarity import build_similarity
+
+__all__ = ["find_device", "resolve"]
+
+
+def resolve(config: Config) -> Config:
+    """Fill in what depends on names, and refuse what cannot be, before any work starts.
+
+    Raises:
+        InputError: an unknown name or device, or a rank beyond the number of pairs.
+    """
+    choose(SOURCES, config.data.source, "data source")
+    choose(HEADS, config.encoder.image_head, "head")
+    choose(HEADS, config.encoder.text_head, "head")
+    choose(LOSSES, config.loss, "loss")
+    choose(MATCHERS, config.matching.kind, "matcher")
+    choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
+    if config.selection.kind is not None:
+        choose(SELECTIONS, config.selection.kind, "selection")
+    check_scorer(config.scorer)
+    check_text_trunk(config.encoder.text)
+    check_image_trunk(config.encoder.image, config.encoder.image_weights)
+    find_device(config.device)
+    build_similarity(config.similarity, config.distill.budget)
+    if config.data.source == "embeddings" and config.encoder.space != "features":
+        raise InputError("embeddings have no pixels: start from the preset 'features'")
+    size = config.encoder.image_size or native_size(config.encoder.image)
+    encoder = config.encoder.model_copy(update={"image_size": size})
+    return config.model_copy(update={"encoder": encoder})
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name; ``auto`` is a GPU if there is one.
+
+    Raises:
+        InputError: it is not available here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+        return torch.device(name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(
+            f"device {name!r} is not available here: set device=auto or device=cpu"
+        ) from None

@@ -1,0 +1,43 @@
+"""Herding: pairs whose mean is the mean of all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lors.selection.candidates import Candidates, check_count
+
+__all__ = ["herding"]
+
+
+def herding(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy mean matching, without replacement.
+
+    Each pick is the candidate that brings the mean of the picks nearest to the mean of all. It is
+    exact, and reads the candidates once for each pick. Any number of first picks is a selection of
+    its own.
+
+    Paper: https://dl.acm.org/doi/10.1145/1553374.1553517 (Welling 2009)
+
+    Args:
+        candidates: joint features of M pairs.
+        count: n, how many to choose.
+
+    Returns:
+        The picks in order, and how far their mean was from the mean of all after each.
+        Shapes: (n,), (n,)
+
+    Raises:
+        InputError: ``count`` is not between 1 and M.
+    """
+    check_count(count, len(candidates))
+    picks, distances = np.empty(count, np.int64), np.empty(count)
+    norms = candidates.norms()
+    total = np.zeros(candidates.width)
+    for k in range(count):
+        # The mean of all is 0, so argmin ‖0 - (Σ + x)/(k + 1)‖² = argmin ‖x‖² + 2 Σᵀx.
+        objective = norms + 2 * candidates.dot(total) if k else norms
+        picks[k] = objective.argmin()
+        norms[picks[k]] = np.inf
+        total += candidates.row(picks[k])
+        distances[k] = np.linalg.norm(total) / (k + 1)
+    return picks, distances

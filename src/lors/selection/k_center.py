@@ -1,0 +1,45 @@
+"""K-center: pairs of which every other one has a near neighbour."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lors.selection.candidates import Candidates, check_count
+
+__all__ = ["k_center"]
+
+
+def k_center(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Farthest-first traversal, the greedy k-center of core-set selection.
+
+    The first centre is the candidate nearest to the mean, each next one the candidate farthest from
+    its nearest centre. The largest distance to a centre is at most twice what the best choice could
+    reach. It reads the candidates once for each pick.
+
+    Paper: https://arxiv.org/abs/1708.00489 (Sener & Savarese 2018)
+
+    Args:
+        candidates: joint features of M pairs.
+        count: n, how many to choose.
+
+    Returns:
+        The picks in order, and how far each was from its nearest centre when picked (the first:
+        from the mean). Shapes: (n,), (n,)
+
+    Raises:
+        InputError: ``count`` is not between 1 and M.
+    """
+    check_count(count, len(candidates))
+    picks, squares = np.empty(count, np.int64), np.empty(count)
+    norms = candidates.norms()
+    nearest = np.full(len(candidates), np.inf)
+    picks[0] = norms.argmin()
+    squares[0] = norms[picks[0]]
+    for k in range(1, count):
+        centre = picks[k - 1]
+        products = candidates.dot(candidates.row(centre))
+        np.minimum(nearest, norms + norms[centre] - 2 * products, out=nearest)
+        nearest[centre] = -np.inf  # never again, even among duplicates
+        picks[k] = nearest.argmax()
+        squares[k] = nearest[picks[k]]
+    return picks, np.sqrt(squares.clip(0))

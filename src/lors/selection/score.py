@@ -1,0 +1,77 @@
+"""Scores: pairs whose image and caption fit best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lors.errors import InputError
+from lors.selection.candidates import CHUNK, check_count, pair_rows
+
+__all__ = ["highest", "pair_scores"]
+
+
+def highest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs of highest score, highest first; of equal ones, the first.
+
+    >>> picks, scores = highest(np.array([0.2, 0.7, 0.1, 0.7]), 3)
+    >>> picks.tolist(), scores.tolist()
+    ([1, 3, 0], [0.7, 0.7, 0.2])
+
+    Args:
+        scores: one for each pair. Shape: (M,)
+        count: n, how many to choose.
+
+    Returns:
+        The picks in order, and the score of each. Shapes: (n,), (n,)
+
+    Raises:
+        InputError: a score is not finite, or ``count`` is not between 1 and M.
+    """
+    check_count(count, len(scores))
+    scores = scores.astype(np.float64)
+    finite = np.isfinite(scores)
+    if not finite.all():
+        broken = finite.argmin()
+        raise InputError(
+            f"the score of pair {broken} is {scores[broken]}; pairs are ranked by finite numbers"
+        )
+    picks = np.argsort(-scores, kind="stable")[:count]
+    return picks, scores[picks]
+
+
+def pair_scores(
+    images: np.ndarray, texts: np.ndarray, captions: np.ndarray, chunk: int = CHUNK
+) -> np.ndarray:
+    """How well each image fits its caption: the cosine of their embeddings.
+
+    With CLIP's embeddings this is the CLIP score by which web-scale datasets are filtered. An
+    embedding of zeros fits nothing: 0.
+
+    Papers: https://arxiv.org/abs/2104.08718 (CLIPScore, Hessel et al. 2021),
+    https://arxiv.org/abs/2304.14108 (DataComp, Gadre et al. 2023)
+
+    Args:
+        images: image embeddings, possibly memory-mapped. Shape: (M, e)
+        texts: caption embeddings, possibly memory-mapped. Shape: (C, e)
+        captions: the row of ``texts`` that belongs to each image. Shape: (M,)
+        chunk: pairs read at a time.
+
+    Returns:
+        Shape: (M,)
+
+    Raises:
+        InputError: the shapes do not fit, or a number is not finite.
+    """
+    u, v = pair_rows(images, texts, captions, chunk)
+    if u.width != v.width:
+        raise InputError(
+            f"image embeddings have {u.width} numbers and text embeddings {v.width}: "
+            "both must come from one joint space"
+        )
+    scores = np.empty(len(u))
+    for (pairs, image), (_, text) in zip(u.checked_chunks(), v.checked_chunks(), strict=True):
+        x, y = image.numpy().astype(np.float64), text.numpy().astype(np.float64)
+        lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+        cosines = np.einsum("ij,ij->i", x, y) / np.where(lengths > 0, lengths, 1)
+        scores[pairs] = cosines.clip(-1, 1)
+    return scores

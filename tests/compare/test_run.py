@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from lors.compare import compare, own_table
+from lors.compare.run import _affordable
+from lors.compare.table import Table, Variant
+from lors.config import load_config
+from lors.pipeline import run
+
+QUICK = (
+    "evaluate.seeds=1",
+    "evaluate.epochs=2",
+    "distill.iterations=2",
+    "distill.evaluate_every=0",
+)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("compare") / "out"
+    table = own_table("tiny", ["herding", "lors-wbce"], [8])
+    compare(table, out, range(2), QUICK, jobs=2)
+    return out
+
+
+def test_a_cell_is_what_a_run_of_its_own_gives(done: Path, tmp_path: Path) -> None:
+    records = {
+        (line["column"], line["seed"]): line
+        for line in csv.DictReader((done / "results.csv").open())
+    }
+    assert len(records) == 4
+    alone = run(
+        load_config("tiny", [*QUICK, "seed=1", "loss=wbce", "matching.gradient=tesla"]),
+        tmp_path / "alone",
+        references=False,
+    )["rows"]["distilled set"]
+    record = records["LoRS (wBCE)", "1"]
+    assert float(record["mean"]) == pytest.approx(alone["recall"]["chosen"]["mean"]["mean"])
+    assert (int(record["pairs"]), float(record["storage"])) == (7, pytest.approx(alone["storage"]))
+    assert float(record["storage"]) <= 8 == float(records["Herding", "1"]["storage"])
+    assert float(record["seconds_per_iteration"]) > 0
+    assert not records["Herding", "1"]["seconds"]
+
+
+def test_tables_and_tidy_results_are_written(done: Path) -> None:
+    page = (done / "table.md").read_text()
+    assert "| 8 pairs |" in page
+    assert "Full data: mean recall" in page
+    assert "\\begin{tabular}" in (done / "table.tex").read_text()
+    results = json.loads((done / "results.json").read_text())
+    assert [(r["column"], r["seed"]) for r in results["records"]] == [
+        ("Herding", 0),
+        ("Herding", 1),
+        ("LoRS (wBCE)", 0),
+        ("LoRS (wBCE)", 1),
+    ]
+
+
+def test_an_interrupted_comparison_repeats_only_what_is_missing(done: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in done.glob("runs/*/results.json")}
+    lost = done / "runs" / "8-pairs-herding-seed-1" / "results.json"
+    kept = lost.read_text()
+    lost.unlink()
+    records = compare(own_table("tiny", ["herding", "lors-wbce"], [8]), done, range(2), QUICK, 1)
+    assert len(records) == 4
+    assert json.loads(lost.read_text())["rows"] == json.loads(kept)["rows"]
+    assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path != lost)
+
+
+def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
+    wild = {"distill.learning_rates.images": 1e30, "distill.inner_rate": 1e6}
+    table = Table(
+        title="",
+        rows=(Variant(label="tiny", preset="tiny"),),
+        columns=(Variant(label="wild", set=wild), Variant(label="tame")),
+    )
+    failed, fine = compare(table, tmp_path, [0], QUICK, jobs=1)
+    assert "non-finite" in failed.failed
+    assert fine.mean > 0
+    assert "| tiny | – |" in (tmp_path / "table.md").read_text()
+
+
+def test_runs_at_a_time_are_bounded_by_cores_and_by_runs() -> None:
+    config = load_config("tiny")
+    assert _affordable(config, 1) == 1
+    assert 1 <= _affordable(config, 1000) <= 1000

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from lors.compare.table import METRICS, Table, Variant, load_table, methods, own_table, tables
+from lors.errors import InputError
+from lors.resolve import resolve
+
+PAPER = {
+    "main-flickr30k",
+    "main-coco",
+    "matching",
+    "ablation",
+    "cross-architecture",
+    "architectures",
+    "filtering",
+    "time",
+}
+
+
+def test_every_table_of_the_paper_is_there() -> None:
+    assert set(tables()) >= PAPER
+
+
+@pytest.mark.parametrize("scale", ["full", "small"])
+@pytest.mark.parametrize("name", tables())
+def test_every_cell_is_a_configuration_that_could_run(name: str, scale: str) -> None:
+    table = load_table(name, scale)
+    cells = table.cells([0, 1])
+    assert len(cells) == 2 * len(table.rows) * len(table.columns)
+    for cell in cells[::2]:
+        resolve(cell.config)
+    assert {cell.config.seed for cell in cells} == {0, 1}
+
+
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_the_papers_numbers_stand_in_cells_of_the_table(name: str) -> None:
+    table = load_table(name)
+    assert table.published
+    for row, columns in table.published.items():
+        assert row in {variant.label for variant in table.rows}
+        for column, numbers in columns.items():
+            assert column in {variant.label for variant in table.columns}
+            assert len(numbers) in (1, len(METRICS))
+    assert not load_table(name, "small").published
+
+
+def test_the_main_table_has_every_system_of_the_paper_on_one_budget() -> None:
+    table = load_table("main-flickr30k")
+    labels = {column.label for column in table.columns}
+    assert labels >= {"Random", "Herding", "K-center", "Forgetting", "MTT-VL", "LoRS (wBCE)"}
+    for cell in table.cells([0]):
+        assert cell.config.distill.budget == int(cell.row.split()[0])
+        assert cell.config.data.source == "flickr30k"
+
+
+def test_ablations_change_what_they_say() -> None:
+    known = methods()
+    base = known["lors-wbce"].set
+    changed = {
+        name: {key: value for key, value in method.set.items() if base.get(key) != value}
+        for name, method in known.items()
+    }
+    assert changed["lors-r5"] == {"similarity.rank": 5}
+    assert changed["lors-diagonal"] == {"similarity.kind": "diagonal"}
+    assert changed["lors-fix-both"] == {"distill.fixed": ["images", "texts"]}
+    assert changed["tesla-wbce"] == {"similarity.kind": "identity"}
+    assert changed["clip-similarity"] == {"similarity.kind": "fixed"}
+
+
+def test_cells_that_differ_only_in_evaluation_share_a_run() -> None:
+    cells = load_table("cross-architecture", "small").cells([0])
+    assert len({cell.name for cell in cells}) == 2
+    assert len({cell.evaluate for cell in cells}) == 3
+
+
+def test_a_users_own_comparison() -> None:
+    table = own_table("tiny", ["random", "lors-wbce"], [4, 8])
+    cells = table.cells([0], ["evaluate.seeds=1"])
+    assert [cell.config.distill.budget for cell in cells] == [4, 4, 8, 8]
+    assert all(cell.config.evaluate.seeds == 1 for cell in cells)
+    assert [own_table("tiny", ["random"], []).rows[0].label] == ["8 pairs"]
+
+
+def test_what_cannot_be_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match="did you mean 'herding'"):
+        own_table("tiny", ["hearding"], [])
+    with pytest.raises(InputError, match="unknown table"):
+        load_table("main")
+    with pytest.raises(InputError, match="--scale small"):
+        load_table("time", "medium")
+    twice = Variant(label="a", preset="tiny")
+    again = Variant(label="A", preset="tiny", set={"distill.budget": 4})
+    with pytest.raises(InputError, match="same label"):
+        Table(title="", rows=(twice, again), columns=(Variant(label="b"),)).cells([0])
+    with pytest.raises(InputError, match="preset"):
+        Table(title="", rows=(Variant(label="a"),), columns=(Variant(label="b"),)).cells([0])

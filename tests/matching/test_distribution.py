@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.distill import Distillation
+from lors.encoders import DualEncoder, EncodedSplit
+from lors.matching import DistributionMatcher
+from lors.matching.distribution import mean_distance
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+
+@pytest.fixture(scope="module")
+def double() -> Workbench:
+    return Workbench(load_config("tiny", ["dtype=float64"]))
+
+
+def seven(bench: Workbench) -> EncodedSplit:
+    """Seven real pairs of one caption each: a real batch is always all of them."""
+    real = bench.real["train"]
+    first = np.searchsorted(real.owner, np.arange(7))
+    return EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
+
+
+def test_distance_equals_a_loop_over_dimensions(rng: torch.Generator) -> None:
+    real, synthetic = torch.randn(6, 4, generator=rng), torch.randn(3, 4, generator=rng)
+    expected = sum((real[:, i].mean() - synthetic[:, i].mean()).item() ** 2 for i in range(4))
+    assert mean_distance(real, synthetic).item() == pytest.approx(expected)
+
+
+def test_gradient_equals_central_differences(double: Workbench) -> None:
+    matcher, pairs = DistributionMatcher(double.setting()), double.start()
+    assert_gradient_is_slope(
+        lambda pairs: matcher.backward(pairs, generator(0)), pairs, ("images", "texts")
+    )
+
+
+def test_the_distance_is_of_image_means_plus_text_means(double: Workbench) -> None:
+    real, model, pairs = seven(double), double.model("known"), double.start()
+    setting = dataclasses.replace(double.setting(), real=real, model=lambda seed: model)
+    found = DistributionMatcher(setting).backward(pairs, generator(0))
+    index = np.arange(7)
+    u = model.embed_images(real.inputs(index, model)), model.embed_images(pairs.images)
+    v = model.embed_texts(real.captions(index, model)), model.embed_texts(pairs.texts)
+    expected = sum((a.mean(0) - b.mean(0)).norm().item() ** 2 for a, b in (u, v))
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> None:
+    real, model = seven(double), double.flat.model
+    setting = dataclasses.replace(double.setting(), real=real)
+    index = np.arange(7)
+    pairs = SyntheticPairs(real.inputs(index, model), real.captions(index, model)).double()
+    assert DistributionMatcher(setting).backward(pairs, generator(0)) == pytest.approx(0, abs=1e-20)
+
+
+def test_every_iteration_draws_a_network_and_keeps_nothing(bench: Workbench) -> None:
+    seeds: list[int] = []
+
+    def model(seed: int) -> DualEncoder:
+        seeds.append(seed)
+        return bench.model(seed)
+
+    matcher = DistributionMatcher(dataclasses.replace(bench.setting(), model=model))
+    losses, gradients = [], []
+    for key in (0, 0, 1):
+        pairs = bench.start()
+        losses.append(matcher.backward(pairs, generator(key)))
+        assert pairs.images.grad is not None
+        gradients.append(pairs.images.grad)
+        assert matcher.state == {}
+    assert seeds[0] == seeds[1] != seeds[2]
+    assert losses[0] == losses[1] != losses[2]
+    assert torch.equal(gradients[0], gradients[1])
+
+
+def test_a_set_larger_than_the_real_batch_is_drawn_from(bench: Workbench) -> None:
+    config = load_config("tiny", ["experts.batch_size=3"])
+    matcher = DistributionMatcher(dataclasses.replace(bench.setting(), config=config))
+    pairs = bench.start()
+    matcher.backward(pairs, generator(0))
+    for part in (pairs.images, pairs.texts):
+        assert part.grad is not None
+        assert part.grad.flatten(1).any(1).sum() == 3
+
+
+def test_only_images_and_texts_receive_a_gradient(bench: Workbench) -> None:
+    pairs, matcher = bench.start(), DistributionMatcher(bench.setting())
+    matcher.backward(pairs, generator(0))
+    received = {name for name, p in pairs.named_parameters() if p.grad is not None}
+    assert received == {"images", "texts"}
+    pairs = bench.start().requires_grad_(False)
+    assert matcher.backward(pairs, generator(0)) > 0
+
+
+def test_matching_brings_the_means_together(bench: Workbench) -> None:
+    run = Distillation(bench.start(), bench.config.distill, 0)
+    matcher = DistributionMatcher(bench.setting())
+
+    def distance() -> float:
+        return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(5))
+
+    before = distance()
+    for _ in range(20):
+        run.step(matcher)
+    assert distance() < 0.8 * before
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["encoder.image_head=mlp", "encoder.scope=heads"],
+        ["encoder.image_head=mlp", "encoder.scope=heads", "encoder.space=features"],
+        ["dtype=bfloat16"],
+    ],
+)
+def test_scopes_spaces_and_types(settings: list[str]) -> None:
+    check_images_and_texts(Workbench(load_config("tiny", settings)))
+
+
+def test_scope_all(tiny_bert: Path) -> None:
+    settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
+    check_images_and_texts(Workbench(load_config("tiny", settings)))
+
+
+def check_images_and_texts(bench: Workbench) -> None:
+    pairs = bench.start()
+    DistributionMatcher(bench.setting()).backward(pairs, generator(0))
+    for part in (pairs.images, pairs.texts):
+        assert part.grad is not None
+        assert part.grad.isfinite().all()
+        assert part.grad.any()

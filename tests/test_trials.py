@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lors.config import load_config
+from lors.distilled import DistilledSet
+from lors.pipeline import SET, run
+from lors.trials import RATES, TUNED_LOSSES
+
+
+@pytest.mark.parametrize("kind", ["gradient", "distribution"])
+def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Path) -> None:
+    low = [f"distill.learning_rates.{part}=0.001" for part in ("images", "texts", "similarity")]
+    overrides = [f"matching.kind={kind}", "loss=nce", "similarity.kind=identity", *low]
+    results = run(load_config("tiny", overrides), tmp_path, references=False)
+    kept = DistilledSet.load(tmp_path / SET)
+    assert kept.config.loss in TUNED_LOSSES
+    assert kept.rates[0] == kept.rates[1]
+    assert any(kept.rates[0] == pytest.approx(rate) for rate in RATES)
+    note = results["rows"]["distilled set"]["note"]
+    assert note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
