@@ -53,13 +53,35 @@ def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "nf_resnet_tiny" in described
     assert "lowrank" in described
     assert "random pairs" in runner.invoke(app, ["info", "runs/tiny"]).output
+    quick = ["evaluate.seeds=1", "evaluate.epochs=2"]
+    selected = runner.invoke(app, ["select", "herding", "tiny", *quick, "--no-references"])
+    assert "runs/tiny-herding/distilled.safetensors" in selected.output
     checkpoint = runner.invoke(app, ["info", "runs/tiny/checkpoint.safetensors"]).output
     assert "iteration" in checkpoint
+
+
+def test_compare_lists_runs_and_shows_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "main-coco" in runner.invoke(app, ["compare", "--table", "list"]).output
+    assert "lors-wbce" in runner.invoke(app, ["compare", "--methods", "list"]).output
+    options = ["--methods", "random,k-center", "--budgets", "4,8", "--seeds", "1", "--jobs", "1"]
+    result = runner.invoke(
+        app, ["compare", "tiny", "evaluate.seeds=1", "evaluate.epochs=2", *options]
+    )
+    assert "| 8 pairs |" in result.output
+    assert "| 4 pairs |" in (tmp_path / "runs/compare-tiny/table.md").read_text()
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["compare"],
+        ["compare", "tiny", "--budgets", "many"],
+        ["compare", "tiny", "--methods", "magic"],
+        ["compare", "--table", "tabel"],
+        ["select", "magic", "tiny"],
         ("distill", "dmo"),
         ("distill", "tiny", "loss=none"),
         ("distill", "tiny", "distill.budget=-1"),

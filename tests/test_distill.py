@@ -10,16 +10,26 @@ import torch
 from lors.config import DistillConfig, load_config
 from lors.distill import Distillation, distill
 from lors.errors import DivergedError
-from lors.matching import TrajectoryMatcher
+from lors.matching import Setting, TrajectoryMatcher
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
 
 class Pull:
-    """A matcher with a known answer: pulls images towards one, with noise from the generator."""
+    """A matcher with a known answer: pulls images towards one, with noise from the generator.
+
+    The noise grows with every call, which it must remember.
+    """
+
+    learns_rates = False
+
+    def __init__(self, setting: Setting | None = None) -> None:
+        self.state: dict[str, torch.Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
-        noise = 0.1 * torch.randn(synthetic.images.shape, generator=generator)
+        calls = self.state.get("calls", torch.tensor(1.0))
+        self.state = {"calls": calls + 1}
+        noise = 0.001 * calls * torch.randn(synthetic.images.shape, generator=generator)
         loss = ((synthetic.images - 1 - noise) ** 2).mean() + (synthetic.texts**2).mean()
         loss.backward()
         return loss.item()

@@ -8,9 +8,9 @@ from lors.evaluate import Outcome, measure, outcome, snapshots, summarise, train
 from lors.losses import nce
 from lors.retrieval import Recall
 from lors.workbench import Workbench
+from tests.conftest import random_pairs
 
 PROTOCOL = EvaluateConfig(seeds=1, epochs=4, checks=4, batch_size=3)
-from tests.conftest import random_pairs
 
 
 def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: Workbench) -> None:
