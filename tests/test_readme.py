@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lors.cli import app
+from lors.compare import load_table, own_table
 from lors.config import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +31,12 @@ def test_commands_name_real_presets_and_settings(command: str) -> None:
     assert runner_knows(name)
     if name == "distill":
         load_config(arguments[0], [a for a in arguments[1:] if "=" in a])
+    if name == "select":
+        load_config(arguments[1], [f"selection.kind={arguments[0]}"])
+    if name == "compare" and "--table" in arguments:
+        load_table(arguments[arguments.index("--table") + 1])
+    elif name == "compare":
+        own_table(arguments[0], arguments[arguments.index("--methods") + 1].split(","), [10])
 
 
 def runner_knows(command: str) -> bool:

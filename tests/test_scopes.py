@@ -71,7 +71,7 @@ def test_scope_all_moves_the_transformer_and_not_its_words(tiny_bert: Path) -> N
     _, text = bench.model(0).sides()
     tower = bench.frozen.text_tower
     assert tower is not None
-    trained = sum(p.numel() for p in tower(0).parameters() if p.requires_grad)
+    trained = sum(p.numel() for p in tower().parameters() if p.requires_grad)
     assert sum(p.numel() for p in text) == trained + 16 * 128 + 128
     pairs = bench.start()
     TrajectoryMatcher(bench.setting()).backward(pairs, generator(0))

@@ -33,7 +33,7 @@ class Frozen:
         trunk: scope heads with pixels: the image trunk.
         image_standard: scope heads: standardises the trunk's features.
         text_standard: standardises text embeddings.
-        text_tower: scope all: makes a text trunk that trains, for a seed.
+        text_tower: scope all: makes a copy of the text trunk that trains.
     """
 
     text_dim: int
@@ -41,7 +41,7 @@ class Frozen:
     trunk: nn.Module | None = None
     image_standard: Standard | None = None
     text_standard: Standard | None = None
-    text_tower: Callable[[int], nn.Module] | None = None
+    text_tower: Callable[[], nn.Module] | None = None
 
 
 class DualEncoder(nn.Module):
@@ -142,7 +142,7 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
     if config.scope != "heads" and trunk is not None:
         image = nn.Sequential(trunk, image)
     if frozen.text_tower is not None:
-        text = nn.Sequential(frozen.text_tower(seed), text)
+        text = nn.Sequential(frozen.text_tower(), text)
     for side, part in (("image", image), ("text", text)):
         if not any(p.requires_grad for p in part.parameters()):
             raise InputError(f"nothing trains on the {side} side: set encoder.{side}_head=linear")

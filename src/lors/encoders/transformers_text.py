@@ -164,8 +164,12 @@ class TransformersText:
         content = seen.hexdigest() if folder.is_dir() else self.name
         return fingerprint(content, self.pooling, self.weights)
 
-    def tower(self, seed: int = 0) -> TextTower:
-        """A fresh copy of the network, for training or for embedding."""
+    def tower(self) -> TextTower:
+        """A fresh copy of the network, for training or for embedding.
+
+        Without pretrained weights, too, every copy starts the same: synthetic texts are embeddings
+        in the space of its words.
+        """
         transformers = _transformers()
         transformers.logging.disable_progress_bar()
         projected = self.pooling == "projected"
@@ -176,7 +180,7 @@ class TransformersText:
             auto = getattr(transformers, kind)
             text_config = getattr(self._config, "text_config", self._config)
             with torch.random.fork_rng():
-                torch.manual_seed(seed)
+                torch.manual_seed(0)
                 model = (
                     auto._from_config(text_config) if projected else auto.from_config(self._config)
                 )

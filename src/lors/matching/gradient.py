@@ -76,9 +76,10 @@ class GradientMatcher:
             The distance between the two gradients: from 0 to twice the number of weight rows.
         """
         theta, step = self._network(synthetic.images, generator)
-        order = synthetic.passes(self.config.batch_size, generator)
-        inputs = self.flat.model.freeze(synthetic.images)
-        (batch,) = synthetic.gather([next(order)], inputs)
+        index = next(synthetic.passes(self.config.batch_size, generator))
+        inputs = self.flat.model.freeze(synthetic.images[index])
+        block = synthetic.similarity(index).to(inputs.dtype)
+        batch = Batch(inputs, synthetic.texts[index], block)
         target = self._gradient(theta, self._real_batch(generator))
         gradient = self._gradient(theta, batch, create_graph=True)
         distance = gradient_distance(self.flat.tensors(target), self.flat.tensors(gradient))
