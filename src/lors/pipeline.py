@@ -17,6 +17,7 @@ from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import InputError, choose
 from lors.evaluate import Outcome, summarise
+from lors.losses import Loss
 from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.resolve import resolve
@@ -70,7 +71,7 @@ def run(
         outcomes, chosen = random_pairs(bench)
         results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
     results["rows"][row] = _row(
-        _evaluate(bench, made), pairs=len(made), storage=made.storage(), note=_how_trained(made)
+        _evaluate(bench, made, made.loss), len(made), made.storage(), _how_trained(made)
     )
     artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
     return results
@@ -100,9 +101,9 @@ def evaluate_set(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    return _row(
-        _evaluate(bench, distilled), len(distilled), distilled.storage(), _how_trained(distilled)
-    )
+    outcomes = _evaluate(bench, distilled, bench.loss)
+    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
+    return _row(outcomes, len(distilled), distilled.storage(), note)
 
 
 def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[DistilledSet, float]:
@@ -163,13 +164,13 @@ def _how_trained(made: DistilledSet) -> str:
     return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 
-def _evaluate(bench: Workbench, distilled: DistilledSet) -> list[Outcome]:
+def _evaluate(bench: Workbench, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
     images, old = distilled.images_for(bench.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
     pairs.to(bench.device, bench.dtype)
     seeds = bench.config.evaluate.seeds
     return [
-        trial(bench, pairs, distilled.loss, "evaluation network", seed)
+        trial(bench, pairs, loss, "evaluation network", seed)
         for seed in bench.progress.track(range(seeds), "train on the set", seeds)
     ]
 
