@@ -1,4 +1,4 @@
-"""The examples in the README run, and what it says of files is true."""
+"""The examples in the README run, and what it and the docs say of commands and files is true."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from lors.config import load_config
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-COMMANDS = re.findall(r"^lors (.*?)(?:\s+#.*)?$", README, re.MULTILINE)
+PAGES = [README, *(page.read_text("utf-8") for page in sorted((ROOT / "docs").rglob("*.md")))]
+COMMANDS = sorted(
+    {
+        command.replace("$W", "").replace("$F", "")
+        for page in PAGES
+        for pattern in (r"^lors (.*?)(?:\s+#.*)?$", r"`lors (.*?)`")
+        for command in re.findall(pattern, page, re.MULTILINE)
+        if "…" not in command and not re.search(r"\b[A-Z]{3,}", command)  # a place holder
+    }
+)
 
 
 @pytest.mark.parametrize("code", PYTHON)
@@ -29,14 +38,16 @@ def test_python_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.Monk
 def test_commands_name_real_presets_and_settings(command: str) -> None:
     name, *arguments = shlex.split(command)
     assert runner_knows(name)
-    if name == "distill":
-        load_config(arguments[0], [a for a in arguments[1:] if "=" in a])
+    settings = [a for a in arguments if "=" in a]
+    words = [a for a in arguments if a not in settings]
+    if name == "distill" and words and words[0] != "config.yaml":
+        load_config(words[0], settings)
     if name == "select":
-        load_config(arguments[1], [f"selection.kind={arguments[0]}"])
-    if name == "compare" and "--table" in arguments:
-        load_table(arguments[arguments.index("--table") + 1])
-    elif name == "compare":
-        own_table(arguments[0], arguments[arguments.index("--methods") + 1].split(","), [10])
+        load_config(words[1], [*settings, f"selection.kind={words[0]}"])
+    if name == "compare" and "--table" in words:
+        load_table(words[words.index("--table") + 1])
+    elif name == "compare" and "list" not in words:
+        own_table(words[0], words[words.index("--methods") + 1].split(","), [10])
 
 
 def runner_knows(command: str) -> bool:
