@@ -63,7 +63,7 @@ def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
         ("encoder.text=lsaa", "did you mean 'lsa'"),
         ("encoder.text_head=linaer", "did you mean 'linear'"),
         ("data.source=scene", "did you mean 'scenes'"),
-        ("similarity.rank=100", "set similarity.rank"),
+        ("similarity.rank=100", "lower similarity.rank"),
         ("device=quantum", "device=auto"),
     ],
 )

@@ -10,6 +10,12 @@ from lors.pipeline import SET, run
 from lors.trials import RATES, TUNED_LOSSES
 
 
+def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path) -> None:
+    overrides = ["matching.kind=distribution", "loss=bce", "distill.evaluate_every=0"]
+    run(load_config("tiny", overrides), tmp_path, references=False)
+    assert DistilledSet.load(tmp_path / SET).config.loss == "bce"
+
+
 @pytest.mark.parametrize("kind", ["gradient", "distribution"])
 def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Path) -> None:
     low = [f"distill.learning_rates.{part}=0.001" for part in ("images", "texts", "similarity")]

@@ -32,6 +32,7 @@ Source = Annotated[
     str,
     typer.Argument(metavar="CONFIG", help="Name of a preset (see 'lors presets') or YAML file."),
 ]
+METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(
@@ -110,11 +111,12 @@ def compare(
         str, typer.Option(help="Of the table: full as in the paper, or small for a laptop.")
     ] = "full",
     methods: Annotated[
-        str, typer.Option(help="Comma-separated; --methods list shows them.")
-    ] = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce",
+        str | None,
+        typer.Option(help=f"Comma-separated; --methods list shows them. Default: {METHODS}."),
+    ] = None,
     budgets: Annotated[
-        str, typer.Option(help="Storage in pairs, comma-separated. Default: the CONFIG's.")
-    ] = "",
+        str | None, typer.Option(help="Storage in pairs, comma-separated. Default: the CONFIG's.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at a time. Default: as cores and memory allow.")
@@ -134,19 +136,22 @@ def compare(
     if table is not None:
         if config is not None:  # with --table there is no CONFIG: it was the first override
             changes.insert(0, config)
+        if methods or budgets or (config is not None and "=" not in config):
+            raise InputError("a table has its own CONFIG, methods and budgets: give only overrides")
         chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
     elif config is None:
         raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
     else:
-        sizes = [_whole_number(size) for size in budgets.split(",") if size]
-        chosen, name = comparison.own_table(config, methods.split(","), sizes), Path(config).stem
+        sizes = [_whole_number(size) for size in (budgets or "").split(",") if size]
+        names = [method.strip() for method in (methods or METHODS).split(",")]
+        chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
         records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
     typer.echo((out / "table.md").read_text("utf-8"))
     failed = [record for record in records if record.failed]
     for record in failed:
-        console.print(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}")
+        console.print(escape(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}"))
     console.print(f"All results are in {escape(str(out))}: results.csv, results.json, table.tex")
     if failed:
         raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
@@ -336,7 +341,7 @@ class Display:
         self._bars.update(self._task, facts=shown)
 
     def say(self, text: str) -> None:
-        self._bars.console.print(text)
+        self._bars.console.print(text, markup=False, highlight=False)
 
 
 def main() -> None:

@@ -114,9 +114,9 @@ class EncoderConfig(Section):
     )
 
     def size(self) -> int:
-        """``image_size``, once ``workbench.resolve`` has filled it in."""
+        """``image_size``, once ``lors.resolve`` has filled it in."""
         if self.image_size is None:
-            raise InputError("encoder.image_size is not resolved: use workbench.resolve first")
+            raise InputError("encoder.image_size is not resolved: use lors.resolve first")
         return self.image_size
 
 
@@ -140,7 +140,7 @@ class SimilarityConfig(Section):
     rank: Count = 10
     alpha: float = Field(1.0, allow_inf_nan=False)
     values: UserPath | None = Field(
-        None, description="fixed: S as an .npy file of shape (N, N); default: as the scorer sees it"
+        None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
 
 

@@ -25,7 +25,7 @@ from lors.synthetic import SyntheticPairs
 from lors.trials import trial, tune, val_recall
 from lors.workbench import Workbench
 
-__all__ = ["evaluate_set", "run"]
+__all__ = ["SET", "check_folder", "evaluate_set", "run"]
 
 REFERENCES = ("full data", "random pairs")
 SET = "distilled.safetensors"
@@ -51,7 +51,7 @@ def run(
         InputError: bad configuration or data, or a directory that holds another run.
     """
     out, config = Path(out), resolve(config)
-    _refuse_another(out, config)
+    check_folder(out, config)
     results = _read_results(out, config)
     row = "distilled set" if config.selection.kind is None else "selected set"
     wanted = [*(REFERENCES if references else ()), row]
@@ -187,12 +187,17 @@ def _row(
     }
 
 
-def _refuse_another(out: Path, config: Config) -> None:
-    """Refuse a run directory that holds something else; a longer version of its run may go on."""
+def check_folder(out: Path, config: Config) -> None:
+    """Refuse a run directory that holds something else; a longer version of its run may go on.
+
+    Raises:
+        InputError: it holds another run, or something that is not a run.
+    """
     path = out / "config.yaml"
     if path.is_file():
         theirs = load_config(path)
-        ours, found = config.model_dump(mode="json"), theirs.model_dump(mode="json")
+        words = {"description", "expected"}
+        ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
         if config.distill.iterations >= theirs.distill.iterations:
             found["distill"]["iterations"] = config.distill.iterations
         differs = difference(ours, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lors.evaluate import Outcome, choose_epoch, measure, outcome, snapshots, train_on
 from lors.losses import LOSSES, Loss
+from lors.similarity import Identity
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
@@ -31,8 +32,8 @@ def val_recall(bench: Workbench, pairs: SyntheticPairs) -> float:
 def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
     """Give a set that has not learned its rates the one at which it trains best.
 
-    Every loss and rate is tried with one network and judged on the validation split, so that no
-    baseline is starved.
+    Every rate, and for plain pairs every loss, is tried with one network and judged on the
+    validation split, so that no baseline is starved.
 
     Args:
         bench: data, networks and protocol.
@@ -42,7 +43,9 @@ def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
         The name of the best loss.
     """
     keys = (bench.config.seed, "tuning")
-    grid = [(loss, rate) for loss in TUNED_LOSSES for rate in RATES]
+    plain = isinstance(pairs.similarity, Identity)
+    losses = TUNED_LOSSES if plain else (bench.config.loss,)
+    grid = [(loss, rate) for loss in losses for rate in RATES]
     tried = {}
     for loss, rate in bench.progress.track(grid, "tune loss and rate", len(grid)):
         pairs.rates.data.fill_(rate)

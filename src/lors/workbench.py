@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lors.artifacts import home
 from lors.config import Config, SimilarityConfig
 from lors.data import load_pairs
+from lors.data.cache import cached_array, fingerprint
 from lors.distilled import DistilledSet
 from lors.encoders import (
     DualEncoder,
@@ -264,9 +265,8 @@ class Workbench:
             return build_similarity(config, len(images), generator(self.config.seed, "similarity"))
         if config.values is not None:
             return Fixed(len(images), _read_similarity(config.values))
-        u, v = (torch.from_numpy(np.array(e)) for e in self._scorer_embeddings)
-        u, v = F.normalize(u[images].float(), dim=1), F.normalize(v[captions].float(), dim=1)
-        return Fixed(len(images), u @ v.T)
+        u, v = self._scorer_embeddings
+        return Fixed(len(images), _calibrated(_unit(u[images]) @ _unit(v[captions]).T))
 
     @cached_property
     def _joint_features(self) -> tuple[np.ndarray, np.ndarray]:
@@ -285,11 +285,18 @@ class Workbench:
 
     @cached_property
     def _expert_embeddings(self) -> tuple[np.ndarray, np.ndarray]:
-        model, store = self.model("scorer"), self.experts()
-        theta = store.snapshots(0, [self.config.experts.epochs])[0]
-        self.flat.load(theta.to(self.device, self.dtype), model)
-        images, texts = self.real["train"].embed(model)
-        return images.float().cpu().numpy(), texts.float().cpu().numpy()
+        """The training split in the first expert's joint space, from the cache."""
+        store, real = self.experts(), self.real["train"]
+
+        def embed() -> np.ndarray:
+            model = self.model("scorer")
+            theta = store.snapshots(0, [self.config.experts.epochs])[0]
+            self.flat.load(theta.to(self.device, self.dtype), model)
+            return torch.cat(real.embed(model)).float().cpu().numpy()
+
+        name = fingerprint("expert", json.dumps(store.origin, sort_keys=True))
+        both = cached_array(home() / "features" / f"{name}.npy", embed)
+        return both[: len(real)], both[len(real) :]
 
     def distilled(
         self,
@@ -330,6 +337,26 @@ class Workbench:
         if not texts.is_floating_point():
             texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
         return source.normalised(images, model), texts
+
+
+def _unit(embeddings: np.ndarray) -> Tensor:
+    return F.normalize(torch.from_numpy(np.array(embeddings)).float(), dim=1)
+
+
+def _calibrated(cosines: Tensor) -> Tensor:
+    """Cosines shifted and scaled so that pairs average 1 and non-pairs 0, as in S = I.
+
+    A CLIP's cosines of true pairs are about 0.3; as they are, none would count as positive.
+    """
+    count = len(cosines)
+    pairs = cosines.diagonal().mean()
+    others = (cosines.sum() - cosines.diagonal().sum()) / max(1, count * (count - 1))
+    if not pairs > others:
+        raise InputError(
+            "the scorer sees pairs no nearer to each other than non-pairs: choose another scorer, "
+            "or train experts for longer"
+        )
+    return (cosines - others) / (pairs - others)
 
 
 def _read_similarity(path: Path) -> Tensor:

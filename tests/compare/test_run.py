@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lors.compare import compare, own_table
-from lors.compare.run import _affordable
 from lors.compare.table import Table, Variant
 from lors.config import load_config
+from lors.errors import InputError
 from lors.pipeline import run
 
 QUICK = (
@@ -82,11 +82,35 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) 
     )
     failed, fine = compare(table, tmp_path, [0], QUICK, jobs=1)
     assert "non-finite" in failed.failed
-    assert fine.mean > 0
+    assert fine.mean is not None
+    assert not fine.failed
     assert "| tiny | – |" in (tmp_path / "table.md").read_text()
 
 
-def test_runs_at_a_time_are_bounded_by_cores_and_by_runs() -> None:
-    config = load_config("tiny")
-    assert _affordable(config, 1) == 1
-    assert 1 <= _affordable(config, 1000) <= 1000
+def test_a_changed_setting_is_refused_before_anything_is_overwritten(done: Path) -> None:
+    before = (done / "results.csv").read_bytes()
+    table = own_table("tiny", ["herding", "lors-wbce"], [8])
+    with pytest.raises(InputError, match=r"evaluate\.epochs: 2, not 3"):
+        compare(table, done, range(2), [*QUICK, "evaluate.epochs=3"], 1)
+    assert (done / "results.csv").read_bytes() == before
+
+
+def test_sets_are_evaluated_with_other_trunks_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"encoder.image": "nf_resnet26"}
+    table = Table(
+        title="",
+        rows=(Variant(label="herding", set={"selection.kind": "herding"}),),
+        columns=(
+            Variant(label="same", preset="tiny"),
+            Variant(label="other", preset="tiny", evaluate=other),
+        ),
+    )
+    same, transferred = compare(table, tmp_path, [0], QUICK, jobs=1)
+    assert len(list(tmp_path.glob("runs/*"))) == 1
+    assert same.note == transferred.note
+    kept = next(tmp_path.glob("runs/*/herding-other-seed-0.json"))
+    written = kept.stat().st_mtime_ns
+    assert compare(table, tmp_path, [0], QUICK, jobs=1) == [same, transferred]
+    assert kept.stat().st_mtime_ns == written

@@ -2,7 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from lors.compare.table import METRICS, Table, Variant, load_table, methods, own_table, tables
+from lors.compare.run import _runs
+from lors.compare.table import (
+    METRICS,
+    Table,
+    Variant,
+    _overrides,
+    load_table,
+    methods,
+    own_table,
+    tables,
+)
+from lors.config import load_config
 from lors.errors import InputError
 from lors.resolve import resolve
 
@@ -68,10 +79,36 @@ def test_ablations_change_what_they_say() -> None:
     assert changed["clip-similarity"] == {"similarity.kind": "fixed"}
 
 
-def test_cells_that_differ_only_in_evaluation_share_a_run() -> None:
+def test_cells_with_one_configuration_share_a_run() -> None:
     cells = load_table("cross-architecture", "small").cells([0])
-    assert len({cell.name for cell in cells}) == 2
+    assert sorted(len(run) for run in _runs(cells)) == [3, 3]
     assert len({cell.evaluate for cell in cells}) == 3
+    assert len(_runs(load_table("ablation", "small").cells([0]))) == 16  # r = 10 is the preset's
+
+
+def test_methods_reset_what_they_depend_on() -> None:
+    changed = ["selection.kind=herding", "matching.kind=gradient", "distill.fixed=[texts]"]
+    for name, method in methods().items():
+        config = load_config("tiny", [*changed, *_overrides(method.set)])
+        if config.selection.kind is None:
+            assert (config.matching.kind != "gradient") == (name != "dc")
+            assert (config.distill.fixed == ()) == ("fix" not in name)
+        else:
+            assert name in ("random", "herding", "k-center", "forgetting") or "score" in name
+
+
+def test_overrides_cannot_change_what_a_label_says() -> None:
+    table = own_table("tiny", ["random", "lors-r5"], [8])
+    for override in (
+        "distill.budget=4",
+        "selection={kind: herding}",
+        "seed=3",
+        "similarity.rank=2",
+    ):
+        with pytest.raises(InputError, match="cannot be overridden"):
+            table.cells([0], [override])
+    tuned = load_table("main-flickr30k", "small").cells([0], ["evaluate.seeds=7"])
+    assert {cell.config.evaluate.seeds for cell in tuned} == {7}
 
 
 def test_a_users_own_comparison() -> None:

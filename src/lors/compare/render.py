@@ -1,35 +1,47 @@
-"""Tables of mean ± deviation as Markdown and LaTeX, the best of each line in bold."""
+"""Tables of mean ± deviation as Markdown and LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Line", "latex", "markdown"]
+__all__ = ["Entry", "Line", "latex", "markdown"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table.
+
+    Args:
+        mean: over runs; none where there is no result.
+        deviation: over runs; none for a single one.
+        published: the paper's number, if it has one for this cell.
+        best: shown in bold.
+        digits: behind the point.
+    """
+
+    mean: float | None = None
+    deviation: float | None = None
+    published: float | None = None
+    best: bool = False
+    digits: int = 1
+
+    def text(self, before: str, after: str, pm: str) -> str:
+        """The number between two marks if it is the best, with the paper's beside it."""
+        text = "–" if self.mean is None else f"{self.mean:.{self.digits}f}"
+        if self.deviation is not None:
+            text = f"{text} {pm} {self.deviation:.{self.digits}f}"
+        text = f"{before}{text}{after}" if self.best else text
+        paper = self.published
+        return text if paper is None else f"{text} (paper {paper:.{self.digits}f})"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table.
-
-    Args:
-        label: its head.
-        values: mean and deviation per column; none where there is no result.
-        published: the paper's number per column, where it has one.
-        lowest: the best is the lowest, as with times.
-    """
+    """One line of a table: its head, and an entry per column."""
 
     label: str
-    values: Sequence[tuple[float, float] | None]
-    published: Sequence[float | None]
-    lowest: bool = False
-
-    def best(self) -> int | None:
-        """The column with the best mean, if there is a choice."""
-        known = {i: value[0] for i, value in enumerate(self.values) if value is not None}
-        if len(known) < 2:
-            return None
-        return (min if self.lowest else max)(known, key=lambda i: known[i])
+    entries: Sequence[Entry]
 
 
 def markdown(
@@ -41,57 +53,35 @@ def markdown(
     """A page with one table per block, each a heading and its lines."""
     parts = [f"# {title}", "Mean ± deviation over seeds, best in bold.", *notes]
     for heading, lines in blocks:
-        table = [
-            f"| | {' | '.join(_safe(column) for column in columns)} |",
-            f"|---|{'---|' * len(columns)}",
-            *(
-                f"| {_safe(line.label)} | {' | '.join(_cells(line, '**', '**'))} |"
-                for line in lines
-            ),
-        ]
-        parts += [f"## {heading}", "\n".join(table)]
+        table = [["", *columns], ["---"] * (len(columns) + 1)]
+        table += [[line.label, *(e.text("**", "**", "±") for e in line.entries)] for line in lines]
+        rows = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in table)
+        parts += [f"## {heading}", "\n".join(f"| {row} |" for row in rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def latex(title: str, columns: Sequence[str], lines: Sequence[Line], notes: Sequence[str]) -> str:
     """A ``table`` environment; needs the package booktabs."""
-    rows = [
-        " & ".join((_escape(line.label), *_cells(line, r"\textbf{", "}", r"$\pm$"))) + r" \\"
-        for line in lines
-    ]
+    rows = [[_escape(text) for text in ("", *columns)]]
+    for line in lines:
+        numbers = (e.text(r"\textbf{", "}", r"$\pm$") for e in line.entries)
+        rows.append([_escape(line.label), *numbers])
+    head, *body = (" & ".join(row) + r" \\" for row in rows)
     return "\n".join(
         (
             r"\begin{table}",
             rf"\caption{{{_escape(' '.join((title + '.', *notes)))}}}",
             rf"\begin{{tabular}}{{l{'c' * len(columns)}}}",
             r"\toprule",
-            " & ".join(("", *(_escape(column) for column in columns))) + r" \\",
+            head,
             r"\midrule",
-            *rows,
+            *body,
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
             "",
         )
     )
-
-
-def _cells(line: Line, before: str, after: str, pm: str = "±") -> list[str]:
-    best = line.best()
-    cells = []
-    for column, (value, paper) in enumerate(zip(line.values, line.published, strict=True)):
-        if value is None:
-            text = "–"
-        else:
-            digits = 1 if value[0] >= 1 or not line.lowest else 3
-            text = f"{value[0]:.{digits}f} {pm} {value[1]:.{digits}f}"
-            text = f"{before}{text}{after}" if column == best else text
-        cells.append(text if paper is None else f"{text} (paper {paper:.1f})")
-    return cells
-
-
-def _safe(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _escape(text: str) -> str:

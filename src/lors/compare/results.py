@@ -7,12 +7,12 @@ import io
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from lors import artifacts
-from lors.compare.render import Line, latex, markdown
+from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import METRICS, Table
 
 __all__ = ["Record", "record_of", "write_results"]
@@ -29,6 +29,7 @@ class Record:
         pairs: in the set.
         storage: in plain pairs.
         networks: how many were trained on the set.
+        ir1: and the other recalls; none if the run failed.
         seconds: of the distillation, validation included; none for selected sets.
         seconds_per_iteration: likewise.
         note: loss and rates that the set was trained with.
@@ -41,13 +42,13 @@ class Record:
     pairs: int = 0
     storage: float = 0.0
     networks: int = 0
-    ir1: float = float("nan")
-    ir5: float = float("nan")
-    ir10: float = float("nan")
-    tr1: float = float("nan")
-    tr5: float = float("nan")
-    tr10: float = float("nan")
-    mean: float = float("nan")
+    ir1: float | None = None
+    ir5: float | None = None
+    ir10: float | None = None
+    tr1: float | None = None
+    tr5: float | None = None
+    tr10: float | None = None
+    mean: float | None = None
     seconds: float | None = None
     seconds_per_iteration: float | None = None
     note: str = ""
@@ -90,9 +91,9 @@ def write_results(
         out: the folder.
     """
     text = io.StringIO()
-    lines = csv.DictWriter(text, [field.name for field in fields(Record)])
-    lines.writeheader()
-    lines.writerows(asdict(record) for record in records)
+    writer = csv.DictWriter(text, [field.name for field in fields(Record)])
+    writer.writeheader()
+    writer.writerows(asdict(record) for record in records)
     artifacts.write_text(out / "results.csv", text.getvalue())
     everything = {
         "title": table.title,
@@ -101,54 +102,63 @@ def write_results(
         "records": [asdict(record) for record in records],
     }
     artifacts.write_text(out / "results.json", json.dumps(everything, indent=2))
-    notes = [_reference(reference, len(table.rows)) for reference in references]
-    summary, detail = _summary(table, records), _detail(table, records)
+    notes = [_reference(reference, table) for reference in references]
     columns = [column.label for column in table.columns]
-    blocks = [("Mean recall" if table.measure == "recall" else "Seconds per iteration", summary)]
-    if table.measure == "recall":
-        blocks.append(("All recalls", detail))
-    artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
-    artifacts.write_text(out / "table.tex", latex(table.title, columns, detail or summary, notes))
-
-
-def _summary(table: Table, records: Sequence[Record]) -> list[Line]:
-    return [_line(table, records, row.label, "", row.label) for row in table.rows]
-
-
-def _detail(table: Table, records: Sequence[Record]) -> list[Line]:
     if table.measure == "seconds":
-        return []
-    return [
-        _line(table, records, row.label, metric, f"{row.label}, {metric[:2].upper()}@{metric[2:]}")
+        lines = _lines(table, records, "seconds_per_iteration")
+        blocks = [("Seconds per iteration", lines)]
+    else:
+        by_metric = [_lines(table, records, metric) for metric in METRICS]
+        lines = [line for row in zip(*by_metric, strict=True) for line in row]
+        blocks = [("Mean recall", _lines(table, records, "mean")), ("All recalls", lines)]
+    artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
+    artifacts.write_text(out / "table.tex", latex(table.title, columns, lines, notes))
+
+
+def _lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
+    """The table of one metric, the best of each row or column marked."""
+    grid = [
+        [_entry(table, records, row.label, column.label, metric) for column in table.columns]
         for row in table.rows
-        for metric in METRICS
     ]
+    places = [[(i, j) for j in range(len(table.columns))] for i in range(len(table.rows))]
+    if table.best_in == "column":
+        places = [list(column) for column in zip(*places, strict=True)]
+    for rivals in places:
+        known = {(i, j): mean for i, j in rivals if (mean := grid[i][j].mean) is not None}
+        if len(known) > 1:
+            choose = min if table.measure == "seconds" else max
+            i, j = choose(known, key=lambda place: known[place])
+            grid[i][j] = replace(grid[i][j], best=True)
+    what = f", {metric[:2].upper()}@{metric[2:]}" if metric in METRICS else ""
+    return [Line(row.label + what, line) for row, line in zip(table.rows, grid, strict=True)]
 
 
-def _line(table: Table, records: Sequence[Record], row: str, metric: str, label: str) -> Line:
-    """One line of numbers: a metric, or without one, what the table measures."""
-    name = metric or ("mean" if table.measure == "recall" else "seconds_per_iteration")
-    values: list[tuple[float, float] | None] = []
-    published: list[float | None] = []
-    for column in table.columns:
-        found = [r for r in records if (r.row, r.column) == (row, column.label) and not r.failed]
-        runs = [getattr(r, name) for r in found]
-        values.append(_spread([value for value in runs if value is not None]))
-        paper = table.published.get(row, {}).get(column.label)
-        if not paper:
-            published.append(None)
-        else:
-            published.append(paper[METRICS.index(metric)] if metric else statistics.fmean(paper))
-    return Line(label, values, published, lowest=table.measure == "seconds")
-
-
-def _spread(values: list[float]) -> tuple[float, float] | None:
+def _entry(table: Table, records: Sequence[Record], row: str, column: str, metric: str) -> Entry:
+    found = [getattr(r, metric) for r in records if (r.row, r.column) == (row, column)]
+    values = [value for value in found if value is not None]
+    published = _published(table.published.get(row, {}).get(column, []), metric)
+    digits = 1 if table.measure == "recall" else 3
     if not values:
-        return None
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+        return Entry(published=published, digits=digits)
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Entry(statistics.fmean(values), deviation, published, digits=digits)
 
 
-def _reference(reference: dict[str, Any], rows: int) -> str:
+def _published(paper: list[float], metric: str) -> float | None:
+    """The paper's number of a metric, where it reports all six recalls or just this number."""
+    if metric in METRICS:
+        return paper[METRICS.index(metric)] if len(paper) == len(METRICS) else None
+    return statistics.fmean(paper) if paper else None
+
+
+def _reference(reference: dict[str, Any], table: Table) -> str:
+    """Full data, with where it belongs if it is not the reference of the whole table."""
     mean = reference["recall"]["mean"]
-    where = "" if len(reference["rows"]) == rows else f" ({', '.join(reference['rows'])})"
-    return f"Full data{where}: mean recall {mean['mean']:.1f} ± {mean['std']:.1f}."
+    where = [
+        ", ".join(reference[axis])
+        for axis in ("rows", "columns")
+        if len(reference[axis]) < len(getattr(table, axis))
+    ]
+    which = f" ({'; '.join(where)})" if where else ""
+    return f"Full data{which}: mean recall {mean['mean']:.1f} ± {mean['std']:.1f}."

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from lors.compare.table import Cell, Table
 from lors.config import Config
 from lors.errors import LorsError
 from lors.evaluate import summarise
-from lors.pipeline import SET, evaluate_set, run
+from lors.pipeline import SET, check_folder, evaluate_set, run
 from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
 from lors.workbench import Workbench
@@ -58,21 +60,24 @@ def compare(
     """
     out, progress = Path(out), progress or Silent()
     cells = table.cells(seeds, overrides)
-    runs: dict[str, list[Cell]] = {}
-    for cell in cells:
-        resolve(cell.config)
-        runs.setdefault(cell.name, []).append(cell)
+    runs = _runs(cells)
+    folders = [out / "runs" / group[0].name for group in runs]
+    for group, folder in zip(runs, folders, strict=True):
+        check_folder(folder, resolve(group[0].config))
     references = _prepare(cells, out, progress)
-    jobs = jobs or _affordable(cells[0].config, len(runs))
-    threads = max(1, (psutil.cpu_count(logical=False) or 1) // jobs)
+    timed = table.measure == "seconds"
+    jobs = jobs or (1 if timed else _affordable(cells[0].config, len(runs)))
     records: list[Record] = []
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,))
-    with pool:
-        pending = [pool.submit(_run, group, out / "runs" / name) for name, group in runs.items()]
+    threads = max(1, _cores() // jobs)
+    with ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,)) as pool:
+        pending = {
+            pool.submit(_run, group, folder): group
+            for group, folder in zip(runs, folders, strict=True)
+        }
         try:
             for done in progress.track(as_completed(pending), "runs", len(pending)):
-                records += _collect(done, progress)
+                records += _collect(done, pending[done], progress)
                 write_results(table, _in_order(records, cells), references, out)
         except BaseException:
             for process in (pool._processes or {}).values():
@@ -82,8 +87,17 @@ def compare(
     return _in_order(records, cells)
 
 
+def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells by run: those with the same configuration share it, whatever their labels."""
+    runs: dict[str, list[Cell]] = {}
+    for cell in cells:
+        runs.setdefault(cell.config.model_dump_json(), []).append(cell)
+    return list(runs.values())
+
+
 def _worker(threads: int) -> None:
     """Set a worker process up: its share of the cores, and an end when its parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers itself
     torch.set_num_threads(threads)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -96,29 +110,44 @@ def _worker(threads: int) -> None:
 
 
 def _run(cells: list[Cell], folder: Path) -> list[Record]:
-    """One run and all its evaluations. A run that fails is a result too."""
-    config = cells[0].config
-    try:
-        results = run(config, folder, references=False)
-        return [_record(cell, results, folder) for cell in cells]
-    except LorsError as error:
-        return [Record(cell.row, cell.column, cell.seed, failed=str(error)) for cell in cells]
-
-
-def _record(cell: Cell, results: dict[str, Any], folder: Path) -> Record:
-    (row,) = (row for name, row in results["rows"].items() if name.endswith("set"))
-    if cell.evaluate:
-        row = evaluate_set(folder / SET, cell.evaluate)
+    """One run and all its evaluations."""
+    results = run(cells[0].config, folder, references=False)
+    (made,) = results["rows"].values()
     seconds = results["seconds_to_distil"]
-    iterations = None if seconds is None else cell.config.distill.iterations
-    return record_of(cell.row, cell.column, cell.seed, row, seconds, iterations)
+    iterations = None if seconds is None else cells[0].config.distill.iterations
+    return [
+        record_of(cell.row, cell.column, cell.seed, row, seconds, iterations)
+        for cell in cells
+        for row in [_evaluated(cell, folder) if cell.evaluate else made]
+    ]
 
 
-def _collect(done: Future[list[Record]], progress: Progress) -> list[Record]:
-    records = done.result()
+def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
+    """The set of a run evaluated in another way; once, as it is kept beside it."""
+    path = folder / f"{cell.name}.json"
+    if path.is_file():
+        kept: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if kept["evaluate"] == list(cell.evaluate):
+            return dict(kept["row"])
+    row = evaluate_set(folder / SET, cell.evaluate)
+    artifacts.write_text(path, json.dumps({"evaluate": cell.evaluate, "row": row}, indent=2))
+    return row
+
+
+def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progress) -> list[Record]:
+    """The records of a run. One that fails is a result too, and does not stop the others."""
+    try:
+        records = done.result()
+    except BrokenProcessPool:
+        raise LorsError(
+            "a run was killed, probably for lack of memory: the same command with --jobs 1 goes on"
+        ) from None
+    except (LorsError, RuntimeError, MemoryError, OSError) as error:
+        why = f"{'' if isinstance(error, LorsError) else type(error).__name__ + ': '}{error}"
+        records = [Record(cell.row, cell.column, cell.seed, failed=why) for cell in cells]
     for record in records:
-        outcome = record.failed or f"mean recall {record.mean:.1f}, {record.note}"
-        progress.say(f"{record.row}, {record.column}, seed {record.seed}: {outcome}")
+        result = record.failed or f"mean recall {record.mean:.1f}, {record.note}"
+        progress.say(f"{record.row}, {record.column}, seed {record.seed}: {result}")
     return records
 
 
@@ -131,12 +160,16 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     references = []
     for key, group in settings.items():
+        bench = Workbench(group[0].config, progress)
+        bench.experts()
         if key not in known:
-            bench = Workbench(group[0].config, progress)
             known[key] = summarise(full_data(bench))["chosen"]
             artifacts.write_text(path, json.dumps(known, indent=2))
-        rows = list(dict.fromkeys(cell.row for cell in group))
-        references.append({"rows": rows, "recall": known[key]})
+        where = {
+            "rows": list(dict.fromkeys(cell.row for cell in group)),
+            "columns": list(dict.fromkeys(c.column for c in group if not c.evaluate)),
+        }
+        references.append({**where, "recall": known[key]})
     return references
 
 
@@ -149,9 +182,15 @@ def _affordable(config: Config, runs: int) -> int:
     """How many runs at a time: each is taken to need twice what this process holds now."""
     if find_device(config.device).type != "cpu":
         return 1
-    cores = psutil.cpu_count(logical=False) or 1
     each = 2 * psutil.Process().memory_info().rss
-    return max(1, min(runs, cores, psutil.virtual_memory().available // each))
+    return max(1, min(runs, _cores(), psutil.virtual_memory().available // each))
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return psutil.cpu_count(logical=False) or 1
 
 
 def _in_order(records: Sequence[Record], cells: Sequence[Cell]) -> list[Record]:

@@ -31,7 +31,8 @@ class Variant(BaseModel):
     Args:
         label: what the table calls it.
         preset: the configuration to start from; a table's rows or its columns have one.
-        set: settings that replace the preset's, by dotted name.
+        set: settings, by dotted name, that make it what the label says.
+        defaults: settings that suit it, and that a user may override.
         evaluate: settings that change only for the evaluation of a finished set.
     """
 
@@ -40,6 +41,7 @@ class Variant(BaseModel):
     label: str
     preset: str | None = None
     set: dict[str, Any] = Field(default_factory=dict)
+    defaults: dict[str, Any] = Field(default_factory=dict)
     evaluate: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -63,9 +65,8 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of the run's folder; cells that differ in evaluation only share it."""
-        parts = (self.row, "" if self.evaluate else self.column, f"seed {self.seed}")
-        return "-".join(re.sub(r"[^a-z0-9]+", "-", p.lower()).strip("-") for p in parts if p)
+        """A name for files and folders."""
+        return re.sub(r"[^a-z0-9]+", "-", f"{self.row} {self.column} seed {self.seed}".lower())
 
 
 class Table(BaseModel):
@@ -95,18 +96,34 @@ class Table(BaseModel):
             overrides: settings for all cells, e.g. ``data.root=…``.
 
         Raises:
-            InputError: two cells that the file system could not tell apart, or bad settings.
+            InputError: bad settings, or overrides of what tells cells apart.
         """
+        for override in overrides:
+            self._refuse_defining(override.partition("=")[0])
         cells = [
             Cell(row.label, column.label, seed, *_configure(row, column, seed, overrides))
             for row in self.rows
             for column in self.columns
             for seed in seeds
         ]
-        names = {(cell.name, cell.config.model_dump_json()) for cell in cells}
-        if len(names) != len({cell.name for cell in cells}):
+        if len({cell.name for cell in cells}) != len(cells):
             raise InputError("two rows or two columns have the same label: give each its own")
         return cells
+
+    def _refuse_defining(self, key: str) -> None:
+        """Refuse an override of a setting that makes a row or a column what it is."""
+        for variant in (*self.rows, *self.columns):
+            for defining in ("seed", *variant.set):
+                if f"{defining}.".startswith(f"{key}."):
+                    raise InputError(
+                        f"{key!r} cannot be overridden: it makes {variant.label!r} what it is "
+                        "(methods, budgets and seeds have options of their own)"
+                    )
+
+    @property
+    def best_in(self) -> Literal["row", "column"]:
+        """Where the best result is to be found: along the methods."""
+        return "column" if any(column.preset for column in self.columns) else "row"
 
 
 def _configure(
@@ -115,7 +132,8 @@ def _configure(
     preset = column.preset or row.preset
     if preset is None:
         raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    settings = [*_overrides(row.set), *_overrides(column.set), *overrides, f"seed={seed}"]
+    defaults, defining = {**row.defaults, **column.defaults}, {**row.set, **column.set}
+    settings = [*_overrides(defaults), *overrides, *_overrides(defining), f"seed={seed}"]
     return load_config(preset, settings), _overrides({**row.evaluate, **column.evaluate})
 
 
@@ -128,9 +146,13 @@ def methods() -> dict[str, Variant]:
     texts = yaml.safe_load((files("lors") / "compare" / "methods.yaml").read_text("utf-8"))
     found: dict[str, Variant] = {}
     for name, text in texts.items():
-        base = found[text.pop("base")].set if "base" in text else {}
-        found[name] = Variant(label=text["label"], set={**base, **text["set"]})
-    return found
+        base = found.get(text.get("base"), Variant(label=""))
+        found[name] = Variant(
+            label=text.get("label", ""),
+            set={**base.set, **text["set"]},
+            defaults={**base.defaults, **text.get("defaults", {})},
+        )
+    return {name: method for name, method in found.items() if method.label}
 
 
 def tables() -> dict[str, str]:
@@ -156,14 +178,15 @@ def load_table(name: str, scale: str = "full") -> Table:
     sized = text.pop(scale)
     for other in SCALES:
         text.pop(other, None)
-    tuned, common = sized.pop("tuned", {}), sized.pop("set", {})
+    tuned, common = sized.pop("tuned", {}), sized.pop("defaults", {})
     text |= sized
     for axis in ("rows", "columns"):
         text[axis] = [_variant(item, tuned) for item in text[axis]]
-    text["rows"] = [row.model_copy(update={"set": {**common, **row.set}}) for row in text["rows"]]
+    text["rows"] = [
+        row.model_copy(update={"defaults": {**common, **row.defaults}}) for row in text["rows"]
+    ]
     if scale == "small":
         text.pop("published", None)  # other data: the paper's numbers would mislead
-        text["title"] += ", small scale"
     try:
         return Table.model_validate(text)
     except ValidationError as error:
@@ -178,7 +201,7 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         chosen: names of methods.
         budgets: storage in pairs; none: the configuration's.
     """
-    budgets = budgets or [load_config(config).distill.budget]
+    budgets = list(dict.fromkeys(budgets)) or [load_config(config).distill.budget]
     rows = [
         Variant(label=f"{budget} pairs", preset=config, set={"distill.budget": budget})
         for budget in budgets
@@ -186,7 +209,7 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     return Table(
         title=f"Methods on {config}",
         rows=tuple(rows),
-        columns=tuple(choose(methods(), name, "method") for name in chosen),
+        columns=tuple(choose(methods(), name, "method") for name in dict.fromkeys(chosen)),
     )
 
 
@@ -194,5 +217,5 @@ def _variant(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> Va
     """A variant, or the method of that name with what was tuned for this table's data."""
     if isinstance(item, str):
         method = choose(methods(), item, "method")
-        return method.model_copy(update={"set": {**method.set, **tuned.get(item, {})}})
+        return method.model_copy(update={"defaults": {**method.defaults, **tuned.get(item, {})}})
     return Variant.model_validate(item)

@@ -28,7 +28,8 @@ def train_expert(
 
     Returns:
         θ at the start and after every epoch, of shape (T + 1, P); and whether each pair was learned
-        at each epoch, that is, its caption retrieved first in its batch, of shape (T, M).
+        at each epoch, that is, its caption retrieved first in its batch, of shape (T, M). Where an
+        epoch shows each caption of an image, the last one counts.
     """
     flat = FlatModel(model)
     optimizer = sgd(model, (config.rate, config.rate))
