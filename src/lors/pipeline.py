@@ -206,7 +206,7 @@ def check_folder(out: Path, config: Config) -> None:
                 f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
                 "choose another --out, or delete it"
             )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
         raise InputError(
             f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
         )
