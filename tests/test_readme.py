@@ -42,7 +42,7 @@ def test_commands_name_real_presets_and_settings(command: str) -> None:
     words = [a for a in arguments if a not in settings]
     if name == "distill" and words and words[0] != "config.yaml":
         load_config(words[0], settings)
-    if name == "select":
+    if name == "select" and words:
         load_config(words[1], [*settings, f"selection.kind={words[0]}"])
     if name == "compare" and "--table" in words:
         load_table(words[words.index("--table") + 1])
