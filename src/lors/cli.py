@@ -43,6 +43,11 @@ Overrides = Annotated[
 ]
 
 
+References = Annotated[
+    bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
+]
+
+
 @app.command()
 def distill(
     config: Source,
@@ -50,22 +55,13 @@ def distill(
     out: Annotated[
         Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG.")
     ] = None,
-    references: Annotated[
-        bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
-    ] = True,
+    references: References = True,
 ) -> None:
     """Distil a dataset: runs whatever is missing, from data to evaluation, and ends with a table.
 
     Interrupted? The same command continues where it stopped.
     """
-    from lors.config import load_config
-    from lors.pipeline import SET, run
-
-    out = out or Path("runs") / Path(config).stem
-    with Display() as display:
-        results = run(load_config(config, overrides or ()), out, display, references)
-    console.print(results_table(results["rows"]))
-    console.print(f"The distilled set is {escape(str(out / SET))}")
+    _run(config, list(overrides or ()), out or Path("runs") / Path(config).stem, references)
 
 
 @app.command()
@@ -78,23 +74,24 @@ def select(
     out: Annotated[
         Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG-METHOD.")
     ] = None,
-    references: Annotated[
-        bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
-    ] = True,
+    references: References = True,
 ) -> None:
     """Choose real pairs instead of learning synthetic ones: a set like any other.
 
     Its learning rate and loss are tuned on the validation split; selection.csv lists the pairs.
     """
+    out = out or Path("runs") / f"{Path(config).stem}-{method}"
+    _run(config, [*(overrides or ()), f"selection.kind={method}"], out, references)
+
+
+def _run(config: str, overrides: list[str], out: Path, references: bool) -> None:
     from lors.config import load_config
     from lors.pipeline import SET, run
 
-    out = out or Path("runs") / f"{Path(config).stem}-{method}"
-    chosen = load_config(config, [*(overrides or ()), f"selection.kind={method}"])
     with Display() as display:
-        results = run(chosen, out, display, references)
+        results = run(load_config(config, overrides), out, display, references)
     console.print(results_table(results["rows"]))
-    console.print(f"The selected set is {escape(str(out / SET))}")
+    console.print(f"The set is {escape(str(out / SET))}")
 
 
 @app.command()
@@ -273,21 +270,20 @@ def presets(
     )
 
 
-METRICS = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")
-
-
 def results_table(rows: dict[str, Any]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
+    from lors.retrieval import METRICS, metric_label
+
     table = Table("", title="Recall on the test split (%), epoch chosen on val")
     for name in rows:
         table.add_column(name, justify="right")
     table.add_row("pairs", *(str(row["pairs"]) for row in rows.values()))
     table.add_row("storage in pairs", *(f"{row['storage']:.2f}" for row in rows.values()))
     table.add_row("trained with", *(row["note"] for row in rows.values()), end_section=True)
-    for metric in METRICS:
+    for metric in (*METRICS, "mean"):
         cells = (_cell(row["recall"]["chosen"][metric]) for row in rows.values())
         table.add_row(
-            "mean" if metric == "mean" else f"{metric[:2].upper()}@{metric[2:]}",
+            "mean" if metric == "mean" else metric_label(metric),
             *cells,
             style="bold" if metric == "mean" else "",
             end_section=metric in ("ir10", "tr10", "mean"),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 import torch
 from torch import Tensor
 
-__all__ = ["Recall", "recall"]
+__all__ = ["METRICS", "Recall", "metric_label", "recall"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,19 @@ class Recall:
     def mean(self) -> float:
         """The average of the six, the field's single figure."""
         return sum(asdict(self).values()) / len(fields(self))
+
+
+METRICS = tuple(field.name for field in fields(Recall))
+"""The names of the six recalls."""
+
+
+def metric_label(metric: str) -> str:
+    """A recall as the field writes it.
+
+    >>> metric_label("ir10")
+    'IR@10'
+    """
+    return f"{metric[:2].upper()}@{metric[2:]}"
 
 
 def recall(images: Tensor, texts: Tensor, owner: Tensor, chunk: int = 1024) -> Recall:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lors.compare.results import Record, write_results
-from lors.compare.table import METRICS, Table, Variant, load_table, tables
+from lors.compare.table import Table, Variant, load_table, tables
+from lors.retrieval import METRICS
 
 REFERENCE = {"rows": ["a", "b"], "columns": ["x"], "recall": {"mean": {"mean": 43.21, "std": 0.5}}}
 

@@ -4,7 +4,6 @@ import pytest
 
 from lors.compare.run import _runs
 from lors.compare.table import (
-    METRICS,
     Table,
     Variant,
     _overrides,
@@ -16,6 +15,7 @@ from lors.compare.table import (
 from lors.config import load_config
 from lors.errors import InputError
 from lors.resolve import resolve
+from lors.retrieval import METRICS
 
 PAPER = {
     "main-flickr30k",

@@ -34,6 +34,17 @@ def joint(images: np.ndarray, texts: np.ndarray, captions: np.ndarray) -> np.nda
     return np.concatenate(sides, axis=1)
 
 
+def mapped(
+    pairs: tuple[np.ndarray, ...], folder: Path
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same pairs with their features in memory-mapped files."""
+    images, texts, rows = pairs
+    for name, array in (("images", images), ("texts", texts)):
+        np.save(folder / f"{name}.npy", array)
+    images, texts = (np.load(folder / f"{n}.npy", mmap_mode="r") for n in ("images", "texts"))
+    return images, texts, rows
+
+
 @pytest.mark.parametrize("captions", ["own", "every fifth", "drawn"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("chunk", [1, 7, 50, 1000])

@@ -9,7 +9,7 @@ import pytest
 from lors.errors import InputError
 from lors.selection.candidates import Candidates
 from lors.selection.k_center import k_center
-from tests.selection.test_candidates import joint, some_pairs
+from tests.selection.test_candidates import joint, mapped, some_pairs
 
 
 def distances(matrix: np.ndarray) -> np.ndarray:
@@ -39,13 +39,9 @@ def test_every_pick_is_the_farthest_of_all(seed: int, captions: str) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 9, 64])
 def test_files_and_chunks_do_not_change_the_picks(chunk: int, tmp_path: Path) -> None:
-    images, texts, rows = some_pairs(captions="drawn")
-    expected, _ = k_center(Candidates(images, texts, rows), 20)
-    np.save(tmp_path / "images.npy", images)
-    np.save(tmp_path / "texts.npy", texts)
-    images = np.load(tmp_path / "images.npy", mmap_mode="r")
-    texts = np.load(tmp_path / "texts.npy", mmap_mode="r")
-    picks, _ = k_center(Candidates(images, texts, rows, chunk), 20)
+    pairs = some_pairs(captions="drawn")
+    expected, _ = k_center(Candidates(*pairs), 20)
+    picks, _ = k_center(Candidates(*mapped(pairs, tmp_path), chunk), 20)
     assert picks.tolist() == expected.tolist()
 
 

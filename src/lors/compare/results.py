@@ -13,7 +13,8 @@ from typing import Any
 
 from lors import artifacts
 from lors.compare.render import Entry, Line, latex, markdown
-from lors.compare.table import METRICS, Table
+from lors.compare.table import Table
+from lors.retrieval import METRICS, metric_label
 
 __all__ = ["Record", "record_of", "write_results"]
 
@@ -130,7 +131,7 @@ def _lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
             choose = min if table.measure == "seconds" else max
             i, j = choose(known, key=lambda place: known[place])
             grid[i][j] = replace(grid[i][j], best=True)
-    what = f", {metric[:2].upper()}@{metric[2:]}" if metric in METRICS else ""
+    what = f", {metric_label(metric)}" if metric in METRICS else ""
     return [Line(row.label + what, line) for row, line in zip(table.rows, grid, strict=True)]
 
 

@@ -19,9 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lors.config import Config, load_config
 from lors.errors import InputError, choose
 
-__all__ = ["METRICS", "Cell", "Table", "Variant", "load_table", "methods", "own_table", "tables"]
+__all__ = ["Cell", "Table", "Variant", "load_table", "methods", "own_table", "tables"]
 
-METRICS = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10")
 SCALES = ("full", "small")
 
 
