@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from lors.cli import console, results_table
+from lors.cli.app import console
+from lors.cli.display import results_table
 
 LORS = [sys.executable, "-m", "lors"]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}

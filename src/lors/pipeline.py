@@ -25,10 +25,10 @@ from lors.synthetic import SyntheticPairs
 from lors.trials import trial, tune, val_recall
 from lors.workbench import Workbench
 
-__all__ = ["SET", "check_folder", "evaluate_set", "run"]
+__all__ = ["METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "run"]
 
 REFERENCES = ("full data", "random pairs")
-SET = "distilled.safetensors"
+SET, RESULTS, METRICS_FILE = "distilled.safetensors", "results.json", "metrics.jsonl"
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
     results["rows"][row] = _row(
         _evaluate(bench, made, made.loss), len(made), made.storage(), _how_trained(made)
     )
-    artifacts.write_text(out / "results.json", json.dumps(results, indent=2))
+    artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
     return results
 
 
@@ -108,7 +108,7 @@ def evaluate_set(
 
 def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[DistilledSet, float]:
     config = bench.config
-    checkpoint, metrics = out / "checkpoint.safetensors", out / "metrics.jsonl"
+    checkpoint, metrics = out / "checkpoint.safetensors", out / METRICS_FILE
     state = Distillation(start, config.distill, config.seed)
     if checkpoint.exists():
         state.resume(checkpoint)
@@ -220,7 +220,7 @@ def _read_results(out: Path, config: Config) -> dict[str, Any]:
         "versions": artifacts.versions(),
         "rows": {},
     }
-    path = out / "results.json"
+    path = out / RESULTS
     if not path.exists():
         return empty
     try:

@@ -1,0 +1,1 @@
+"""Looking into runs, sets and datasets: one file per analysis."""

@@ -1,0 +1,31 @@
+"""The typer application that every module of commands adds to, and what they share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+__all__ = ["Overrides", "Source", "app", "console"]
+
+app = typer.Typer(
+    help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="CONFIG", help="Name of a preset (see 'lors presets') or YAML file."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Settings that replace those of CONFIG, e.g. distill.iterations=500.",
+        show_default=False,
+    ),
+]

@@ -1,0 +1,95 @@
+"""The command that compares methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from lors.cli.app import Overrides, app, console
+from lors.cli.display import Display
+from lors.errors import InputError, LorsError
+
+METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
+
+
+@app.command()
+def compare(
+    config: Annotated[
+        str | None,
+        typer.Argument(metavar="[CONFIG]", help="Preset or YAML file; none with --table."),
+    ] = None,
+    overrides: Overrides = None,
+    table: Annotated[
+        str | None, typer.Option(help="A table of the paper; --table list shows them.")
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="Of the table: full as in the paper, or small for a laptop.")
+    ] = "full",
+    methods: Annotated[
+        str | None,
+        typer.Option(help=f"Comma-separated; --methods list shows them. Default: {METHODS}."),
+    ] = None,
+    budgets: Annotated[
+        str | None, typer.Option(help="Storage in pairs, comma-separated. Default: the CONFIG's.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time. Default: as cores and memory allow.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder. Default: runs/compare-NAME.")] = None,
+) -> None:
+    """Compare methods on equal storage, on your data or as a table of the paper.
+
+    Experts and features are made once and shared. Interrupted? The same command continues.
+    """
+    from lors import compare as comparison
+
+    if table == "list" or methods == "list":
+        _list_comparisons(table == "list")
+        return
+    changes = list(overrides or ())
+    if table is not None:
+        if config is not None:  # with --table there is no CONFIG: it was the first override
+            changes.insert(0, config)
+        if methods or budgets or (config is not None and "=" not in config):
+            raise InputError("a table has its own CONFIG, methods and budgets: give only overrides")
+        chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
+    elif config is None:
+        raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
+    else:
+        sizes = [_whole_number(size) for size in (budgets or "").split(",") if size]
+        names = [method.strip() for method in (methods or METHODS).split(",")]
+        chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
+    out = out or Path("runs") / f"compare-{name}"
+    with Display() as display:
+        records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
+    typer.echo((out / "table.md").read_text("utf-8"))
+    failed = [record for record in records if record.failed]
+    for record in failed:
+        console.print(escape(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}"))
+    console.print(f"All results are in {escape(str(out))}: results.csv, results.json, table.tex")
+    if failed:
+        raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
+
+
+def _whole_number(text: str) -> int:
+    if not text.strip().isdigit():
+        raise InputError(f"--budgets takes whole numbers such as 100,200, not {text!r}")
+    return int(text)
+
+
+def _list_comparisons(of_tables: bool) -> None:
+    from lors import compare as comparison
+
+    listed = Table("table", "what it shows") if of_tables else Table("method", "in tables")
+    if of_tables:
+        for name in comparison.tables():
+            listed.add_row(name, comparison.load_table(name).title)
+    else:
+        for name, method in comparison.methods().items():
+            listed.add_row(name, method.label)
+    console.print(listed)

@@ -1,0 +1,103 @@
+"""Commands that make sets and measure them: distill, select, experts, evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from lors.cli.app import Overrides, Source, app, console
+from lors.cli.display import Display, results_table
+
+References = Annotated[
+    bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
+]
+
+
+@app.command()
+def distill(
+    config: Source,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG.")
+    ] = None,
+    references: References = True,
+) -> None:
+    """Distil a dataset: runs whatever is missing, from data to evaluation, and ends with a table.
+
+    Interrupted? The same command continues where it stopped.
+    """
+    _run(config, list(overrides or ()), out or Path("runs") / Path(config).stem, references)
+
+
+@app.command()
+def select(
+    method: Annotated[
+        str, typer.Argument(help="random, herding, k-center, forgetting or clip-score.")
+    ],
+    config: Source,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG-METHOD.")
+    ] = None,
+    references: References = True,
+) -> None:
+    """Choose real pairs instead of learning synthetic ones: a set like any other.
+
+    Its learning rate and loss are tuned on the validation split; selection.csv lists the pairs.
+    """
+    out = out or Path("runs") / f"{Path(config).stem}-{method}"
+    _run(config, [*(overrides or ()), f"selection.kind={method}"], out, references)
+
+
+def _run(config: str, overrides: list[str], out: Path, references: bool) -> None:
+    from lors.config import load_config
+    from lors.pipeline import SET, run
+
+    with Display() as display:
+        results = run(load_config(config, overrides), out, display, references)
+    console.print(results_table(results["rows"]))
+    console.print(f"The set is {escape(str(out / SET))}")
+
+
+@app.command()
+def experts(config: Source, overrides: Overrides = None) -> None:
+    """Train the experts of a configuration that are not there yet."""
+    from lors.config import load_config
+    from lors.workbench import Workbench
+
+    with Display() as display:
+        store = Workbench(load_config(config, overrides or ()), display).experts()
+    console.print(f"The experts are in {escape(str(store.folder))}")
+
+
+@app.command()
+def evaluate(
+    distilled: Annotated[
+        Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors).")
+    ],
+    overrides: Overrides = None,
+    image_trunk: Annotated[
+        str | None, typer.Option(help="Evaluate with this image trunk instead; pixel sets only.")
+    ] = None,
+    image_weights: Annotated[
+        str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
+    ] = None,
+) -> None:
+    """Train fresh networks on a distilled set and measure their recall on the test split.
+
+    Data, encoders and protocol are those saved in the set unless overridden, e.g.
+    data.root=/elsewhere evaluate.seeds=10.
+    """
+    from lors.pipeline import evaluate_set
+
+    changes = list(overrides or ())
+    if image_trunk is not None:
+        changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
+    if image_weights is not None:
+        changes.append(f"encoder.image_weights={image_weights}")
+    with Display() as display:
+        row = evaluate_set(distilled, changes, display)
+    console.print(results_table({distilled.name: row}))

@@ -1,0 +1,85 @@
+"""A run or a set opened for looking at: what it began with, what it learned, how it went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lors.config import load_config
+from lors.distilled import DistilledSet
+from lors.errors import InputError
+from lors.pipeline import METRICS_FILE, RESULTS, SET
+from lors.progress import Progress
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench
+
+__all__ = ["Run"]
+
+
+class Run:
+    """What a run left behind, and the data behind it.
+
+    Reading the results needs nothing but the files; whatever compares with real pairs also loads
+    the data, from where the run found it unless an override says otherwise.
+
+    Args:
+        path: a run directory, or a distilled set alone.
+        overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
+        progress: who to tell about long work.
+
+    Raises:
+        InputError: the path holds no set, or a damaged one.
+    """
+
+    def __init__(
+        self, path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+    ) -> None:
+        path = Path(path)
+        self.set_path = path / SET if path.is_dir() else path
+        self.folder = self.set_path.parent
+        if path.is_dir() and not self.set_path.is_file():
+            raise InputError(
+                f"{str(path)!r} holds no {SET}: give the folder of a run that has ended"
+            )
+        self.distilled = DistilledSet.load(self.set_path)
+        saved = self.distilled.config.model_dump(mode="json")
+        self.config = load_config(saved, overrides)
+        self.progress = progress
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """The content of ``results.json``; its ``rows`` are empty for a set alone."""
+        path = self.folder / RESULTS
+        if not path.is_file():
+            return {"seconds_to_distil": None, "rows": {}}
+        try:
+            results = json.loads(path.read_text("utf-8"))
+            return {"seconds_to_distil": results.get("seconds_to_distil"), "rows": results["rows"]}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The records of ``metrics.jsonl``, one per iteration; none for a selection."""
+        path = self.folder / METRICS_FILE
+        if not path.is_file():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        except ValueError:
+            raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+
+    @cached_property
+    def bench(self) -> Workbench:
+        """The real pairs and encoders, with the text trunk and standardisation of the set."""
+        return Workbench(self.config, self.progress, like=self.distilled)
+
+    @cached_property
+    def start(self) -> SyntheticPairs:
+        """The pairs before distillation; those of a selection are the set itself."""
+        if self.config.selection.kind is not None:
+            return self.distilled.pairs
+        return self.bench.start()
