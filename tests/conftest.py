@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from lors.config import Config, load_config
+from lors.pipeline import run
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
@@ -36,6 +37,14 @@ def bench(tiny: Config) -> Workbench:
     workbench = Workbench(tiny)
     workbench.experts()
     return workbench
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of the smallest preset. Copy it before changing anything in it."""
+    out = tmp_path_factory.mktemp("runs") / "tiny"
+    run(tiny, out)
+    return out
 
 
 def random_pairs(bench: Workbench, rate: float = 0.1) -> SyntheticPairs:
