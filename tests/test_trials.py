@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lors.config import load_config
+from lors.config import ExpertsConfig, load_config
 from lors.distilled import DistilledSet
 from lors.pipeline import SET, run
-from lors.trials import RATES, TUNED_LOSSES
+from lors.trials import RATES, TUNED_LOSSES, candidates
 
 
 def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path) -> None:
@@ -27,3 +27,12 @@ def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Pat
     assert any(kept.rates[0] == pytest.approx(rate) for rate in RATES)
     note = results["rows"]["distilled set"]["note"]
     assert note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
+
+
+def test_rates_of_the_experts_are_tried_where_their_sides_differ() -> None:
+    same = candidates(ExpertsConfig())
+    assert same == [(rate, rate) for rate in RATES]
+    both = candidates(ExpertsConfig(rate=0.01, text_rate=1.0))
+    assert both[: len(RATES)] == same
+    assert (0.01, 1.0) in both
+    assert all(text == pytest.approx(100 * image) for image, text in both[len(RATES) :])

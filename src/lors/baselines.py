@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lors.evaluate import Outcome, outcome
 from lors.losses import LOSSES
-from lors.trials import trial, tune
+from lors.trials import rates_label, trial, tune
 from lors.workbench import Workbench
 
 __all__ = ["full_data", "random_pairs"]
@@ -35,9 +35,9 @@ def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
         (chosen, _), captions = bench.select("random", bench.config.distill.budget, draw)
         sets.append(bench.plain_pairs(chosen, captions))
     loss = tune(bench, sets[0])
-    rate = sets[0].rates[0].item()
+    rates = sets[0].rates.detach()
     outcomes = []
     for draw in bench.progress.track(draws, "train on random pairs", len(draws)):
-        sets[draw].rates.data.fill_(rate)
+        sets[draw].rates.data.copy_(rates)
         outcomes.append(trial(bench, sets[draw], LOSSES[loss], "random pairs", draw))
-    return outcomes, f"{loss}, rate {rate:g}"
+    return outcomes, f"{loss}, {rates_label(rates.tolist())}"

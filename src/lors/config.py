@@ -127,10 +127,17 @@ class ExpertsConfig(Section):
     epochs: Count = 10
     batch_size: Count = 128
     rate: Rate = 0.1
+    text_rate: Rate | None = Field(
+        None, description="of the text side; default: rate. A pretrained image trunk wants less"
+    )
     seed: int = 0
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"
     )
+
+    def rates(self) -> tuple[float, float]:
+        """The learning rates of the image side and the text side."""
+        return self.rate, self.text_rate or self.rate
 
 
 class SimilarityConfig(Section):
@@ -179,12 +186,19 @@ class DistillConfig(Section):
     """The outer loop."""
 
     budget: Count = Field(100, description="storage, in plain pairs")
-    init: Literal["real", "noise"] = "real"
+    init: Literal["real", "noise", "replicas"] = Field(
+        "real",
+        description="what pairs start as: drawn real pairs; noise; or half as many real pairs, "
+        "each twice, to see whether false negatives are found",
+    )
     iterations: Count = 3000
     learning_rates: LearningRates = LearningRates()
     momentum: float = Field(0.5, ge=0, lt=1)
     inner_rate: float = Field(
         0.1, ge=1e-4, allow_inf_nan=False, description="where the two learned inner rates start"
+    )
+    inner_text_rate: float | None = Field(
+        None, ge=1e-4, allow_inf_nan=False, description="of the text side; default: inner_rate"
     )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
     evaluate_every: int = Field(

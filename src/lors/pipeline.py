@@ -22,7 +22,7 @@ from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.resolve import resolve
 from lors.synthetic import SyntheticPairs
-from lors.trials import trial, tune, val_recall
+from lors.trials import rates_label, trial, tune, val_recall
 from lors.workbench import Workbench
 
 __all__ = ["METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "run"]
@@ -66,8 +66,8 @@ def run(
         artifacts.write_text(out / "config.yaml", config.yaml())
         made = _select(bench, config.selection.kind, out)
     if references:
-        count, rate = len(bench.real["train"]), config.experts.rate
-        results["rows"]["full data"] = _row(full_data(bench), count, note=f"nce, rate {rate:g}")
+        count, note = len(bench.real["train"]), f"nce, {rates_label(config.experts.rates())}"
+        results["rows"]["full data"] = _row(full_data(bench), count, note=note)
         outcomes, chosen = random_pairs(bench)
         results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
     results["rows"][row] = _row(
@@ -160,7 +160,7 @@ def _how_trained(made: DistilledSet) -> str:
     config = made.config
     learned = config.selection.kind is None and MATCHERS[config.matching.kind].learns_rates
     if not learned:
-        return f"{config.loss}, rate {made.rates[0]:g}"
+        return f"{config.loss}, {rates_label(made.rates)}"
     return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 

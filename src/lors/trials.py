@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
+
+from lors.config import ExpertsConfig
 from lors.evaluate import Outcome, choose_epoch, measure, outcome, snapshots, train_on
 from lors.losses import LOSSES, Loss
 from lors.similarity import Identity
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
-__all__ = ["RATES", "TUNED_LOSSES", "trial", "tune", "val_recall"]
+__all__ = ["RATES", "TUNED_LOSSES", "candidates", "rates_label", "trial", "tune", "val_recall"]
 
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
+FACTORS = (0.1, 0.3, 1.0, 3.0)
 TUNED_LOSSES = ("nce", "wbce")
 
 
@@ -30,14 +36,14 @@ def val_recall(bench: Workbench, pairs: SyntheticPairs) -> float:
 
 
 def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
-    """Give a set that has not learned its rates the one at which it trains best.
+    """Give a set that has not learned its rates those at which it trains best.
 
-    Every rate, and for plain pairs every loss, is tried with one network and judged on the
-    validation split, so that no baseline is starved.
+    Every choice of rates, and for plain pairs every loss, is tried with one network and judged on
+    the validation split, so that no baseline is starved.
 
     Args:
         bench: data, networks and protocol.
-        pairs: its rates are set to the best one.
+        pairs: its rates are set to the best ones.
 
     Returns:
         The name of the best loss.
@@ -45,13 +51,36 @@ def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
     keys = (bench.config.seed, "tuning")
     plain = isinstance(pairs.similarity, Identity)
     losses = TUNED_LOSSES if plain else (bench.config.loss,)
-    grid = [(loss, rate) for loss in losses for rate in RATES]
+    grid = [(loss, rates) for loss in losses for rates in candidates(bench.config.experts)]
     tried = {}
-    for loss, rate in bench.progress.track(grid, "tune loss and rate", len(grid)):
-        pairs.rates.data.fill_(rate)
+    for loss, rates in bench.progress.track(grid, "tune loss and rates", len(grid)):
+        _set_rates(pairs, rates)
         model = bench.model(*keys)
         thetas = snapshots(pairs, model, LOSSES[loss], bench.config.evaluate, *keys)
-        tried[loss, rate] = choose_epoch(model, thetas, bench.real["val"])[1]
-    loss, rate = max(tried, key=lambda choice: tried[choice])
-    pairs.rates.data.fill_(rate)
+        tried[loss, rates] = choose_epoch(model, thetas, bench.real["val"])[1]
+    loss, rates = max(tried, key=lambda choice: tried[choice])
+    _set_rates(pairs, rates)
     return loss
+
+
+def rates_label(rates: Sequence[float]) -> str:
+    """The rates of the two sides in words.
+
+    >>> rates_label((0.1, 0.1)), rates_label((0.003, 1))
+    ('rate 0.1', 'rates 0.003 and 1')
+    """
+    image, text = rates
+    return f"rate {image:g}" if image == text else f"rates {image:g} and {text:g}"
+
+
+def candidates(experts: ExpertsConfig) -> list[tuple[float, float]]:
+    """The same rate on both sides; and, where the experts' differ, theirs, slower and faster."""
+    same = [(rate, rate) for rate in RATES]
+    if experts.text_rate is None:
+        return same
+    image, text = experts.rates()
+    return same + [(factor * image, factor * text) for factor in FACTORS]
+
+
+def _set_rates(pairs: SyntheticPairs, rates: tuple[float, float]) -> None:
+    pairs.rates.data.copy_(torch.tensor(rates))

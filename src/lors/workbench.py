@@ -175,7 +175,9 @@ class Workbench:
         paths = {"space", "image_weights", "text"}
         encoder = self.config.encoder.model_dump(mode="json", exclude=paths)
         encoder["image_trunk"] = self.image_trunk
-        experts = self.config.experts.model_dump(mode="json", exclude={"count", "folder"})
+        experts = self.config.experts.model_dump(
+            mode="json", exclude={"count", "folder"}, exclude_none=True
+        )
         return {
             "data": {
                 "fingerprint": self.pairs.fingerprint,
@@ -213,6 +215,8 @@ class Workbench:
         rng = np.random.default_rng(derive_seed(config.seed, "start"))
         drawn = rng.choice(len(self.real["train"]), config.distill.budget, replace=False)
         captions = self.real["train"].draw_captions(drawn, rng)
+        if config.distill.init == "replicas":
+            drawn, captions = (np.repeat(half, 2)[: len(drawn)] for half in (drawn, captions))
         images, texts = self._pairs_at(drawn, captions)
         numbers = images[0].numel() + texts[0].numel()
         count = pairs_within(config.distill.budget, numbers, config.similarity)
@@ -222,8 +226,8 @@ class Workbench:
             draw = generator(config.seed, "noise")
             images = torch.randn(images.shape, generator=draw).to(images)
             texts = torch.randn(texts.shape, generator=draw).to(texts)
-        rates = (config.distill.inner_rate, config.distill.inner_rate)
-        pairs = SyntheticPairs(images, texts, similarity, rates)
+        rate, text_rate = config.distill.inner_rate, config.distill.inner_text_rate
+        pairs = SyntheticPairs(images, texts, similarity, (rate, text_rate or rate))
         return pairs.to(self.device, self.dtype)
 
     def select(self, kind: str, count: int, *keys: int | str) -> tuple[Choice, np.ndarray]:

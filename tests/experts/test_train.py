@@ -45,6 +45,15 @@ def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Wor
     torch.testing.assert_close(trajectory[1], theta.detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_the_two_sides_can_have_rates_of_their_own(bench: Workbench) -> None:
+    config = bench.config.experts.model_copy(update={"epochs": 1, "rate": 1e-9, "text_rate": 0.1})
+    model = bench.model("expert", 0)
+    (start, end), _ = train_expert(model, bench.real["train"], config, bench.config.data, 0)
+    image, _ = bench.flat.sides
+    torch.testing.assert_close(start[:image], end[:image], rtol=0, atol=1e-6)
+    assert (end - start)[image:].norm() > 0.01
+
+
 def test_experts_already_there_are_not_trained_again(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

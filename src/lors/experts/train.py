@@ -32,7 +32,7 @@ def train_expert(
         epoch shows each caption of an image, the last one counts.
     """
     flat = FlatModel(model)
-    optimizer = sgd(model, (config.rate, config.rate))
+    optimizer = sgd(model, config.rates())
     trajectory = [flat.flatten(model).cpu()]
     learned = np.zeros((config.epochs, len(real)), dtype=bool)
     for epoch in range(config.epochs):
