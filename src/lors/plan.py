@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
 from lors.training import Batch, sgd, train
 
-__all__ = ["plan"]
+__all__ = ["peak_memory", "plan"]
 
 SAMPLE = 8
 """Pairs per batch when the speed of expert training is sampled."""
@@ -77,7 +78,7 @@ def plan(config: Config) -> dict[str, str]:
         "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}",
         "distillation": f"{_duration(iteration * config.distill.iterations)} for "
         f"{config.distill.iterations:,} iterations",
-        "peak memory": f"about {_bytes(_peak(device) + more)}",
+        "peak memory": f"about {_bytes(peak_memory(device) + more)}",
     }
 
 
@@ -164,9 +165,15 @@ def _measured(work: Callable[[], Any]) -> tuple[float, int]:
     return time.perf_counter() - begun, sum(kept.values())
 
 
-def _peak(device: torch.device) -> int:
+def peak_memory(device: torch.device) -> int:
+    """Bytes that this process held at most: on a GPU by torch, or in main memory by everything."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.is_file() else []
+    for line in lines:
+        if line.startswith("VmHWM"):  # ru_maxrss would count the parent process at its start
+            return 1024 * int(line.split()[1])
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

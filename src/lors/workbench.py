@@ -319,6 +319,7 @@ class Workbench:
         changes = {
             "loss": loss or self.config.loss,
             "similarity": similarity or self.config.similarity,
+            "trackers": (),  # who watched is no part of a set
         }
         return DistilledSet(
             pairs,

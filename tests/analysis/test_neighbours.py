@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from lors.analysis.neighbours import nearest, nearest_captions, nearest_images
+from lors.analysis.neighbours import nearest, nearest_captions, nearest_images, neighbour_rows
+from lors.runs import Run
 from lors.workbench import Workbench
 
 
@@ -32,3 +35,21 @@ def test_real_pairs_are_nearest_to_themselves(bench: Workbench) -> None:
     np.testing.assert_allclose(found.cosine[:, 0], 1, rtol=1e-5)
     texts = bench.pairs.splits["train"].captions  # one caption may occur more than once
     assert [texts[i] for i in found.index[:, 0]] == [texts[i] for i in captions]
+
+
+def test_rows_tell_of_every_pair_before_and_after(tiny_run: Path) -> None:
+    opened = Run(tiny_run)
+    rows = neighbour_rows(opened, 2)
+    assert len(rows) == len(opened.distilled) * 2 * 2 * 2
+    of_first = [row for row in rows if row["pair"] == 0 and row["place"] == 1]
+    assert [(row["when"], row["of"]) for row in of_first] == [
+        ("before", "caption"),
+        ("before", "image"),
+        ("after", "caption"),
+        ("after", "image"),
+    ]
+    assert of_first[0]["cosine"] == pytest.approx(1, abs=1e-5)  # it starts as a real pair
+    split = opened.bench.pairs.splits["train"]
+    image = of_first[1]["nearest"]
+    assert split.captions.index(of_first[1]["words"]) >= 0
+    assert of_first[1]["words"] == split.captions[list(split.owner).index(image)]

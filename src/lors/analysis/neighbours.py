@@ -10,9 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lors.analysis.rows import Row
+from lors.runs import Run
 from lors.workbench import Workbench
 
-__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images"]
+__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images", "neighbour_rows"]
 
 CHUNK = 1024
 
@@ -89,6 +91,31 @@ def nearest_images(bench: Workbench, images: Tensor, k: int = 1) -> Neighbours:
     queries = model.freeze(images.detach().to(bench.device, bench.dtype)).flatten(1)
     candidates = (real.inputs(index, model).flatten(1) for index in _chunks(len(real)))
     return nearest(queries, candidates, k)
+
+
+def neighbour_rows(run: Run, k: int = 1) -> list[Row]:
+    """The nearest real captions and images of every pair, before and after distillation.
+
+    An image is told by its number in the training split and its first caption.
+    """
+    split, rows = run.bench.pairs.splits["train"], []
+    for when, pairs in (("before", run.start), ("after", run.distilled.pairs)):
+        sides = {
+            "caption": nearest_captions(run.bench, pairs.texts, k),
+            "image": nearest_images(run.bench, pairs.images, k),
+        }
+        first = np.searchsorted(split.owner, np.arange(len(split)))
+        for side, found in sides.items():
+            captions = found.index if side == "caption" else first[found.index]
+            for pair, place in np.ndindex(found.index.shape):
+                row = {"pair": pair, "when": when, "of": side, "place": place + 1}
+                row |= {
+                    "nearest": int(found.index[pair, place]),
+                    "cosine": float(found.cosine[pair, place]),
+                    "words": split.captions[captions[pair, place]] if split.captions else "",
+                }
+                rows.append(row)
+    return sorted(rows, key=lambda row: row["pair"])
 
 
 def _vectors(texts: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from lors.errors import InputError, LorsError
 
 # isort: off
 # The order is that of the commands in the help.
-from lors.cli import make, compare, inform  # noqa: F401
+from lors.cli import make, compare, report, look, share, inform  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]

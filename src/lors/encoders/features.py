@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lors import artifacts
 from lors.data import Split
@@ -13,7 +15,7 @@ from lors.encoders.dual import DualEncoder
 from lors.encoders.image import normalisation
 from lors.progress import Progress
 
-__all__ = ["cached_features"]
+__all__ = ["cached_features", "of_pixels"]
 
 
 def cached_features(
@@ -32,15 +34,24 @@ def cached_features(
     return cached_array(path, lambda: _encode(split, trunk, progress, batch))
 
 
-@torch.no_grad()
-def _encode(split: Split, trunk: nn.Module, progress: Progress, batch: int) -> np.ndarray:
+def of_pixels(trunk: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The trunk as a function of uint8 pixels. Shape: (m, 3, size, size) -> (m, f), float32"""
     model = DualEncoder(
         nn.Identity(), nn.Identity(), trunk=trunk, normalised_by=normalisation(trunk)
     )
     device = next(trunk.parameters()).device
-    starts = range(0, len(split), batch)
-    features = []
-    for start in progress.track(starts, "encode images", len(starts)):
-        pixels = torch.from_numpy(np.array(split.images[start : start + batch])).to(device)
-        features.append(model.freeze(model.normalise(pixels)).float().cpu())
+
+    @torch.no_grad()
+    def encode(pixels: Tensor) -> Tensor:
+        return model.freeze(model.normalise(pixels.to(device))).float().cpu()
+
+    return encode
+
+
+def _encode(split: Split, trunk: nn.Module, progress: Progress, batch: int) -> np.ndarray:
+    encode, starts = of_pixels(trunk), range(0, len(split), batch)
+    features = [
+        encode(torch.from_numpy(np.array(split.images[start : start + batch])))
+        for start in progress.track(starts, "encode images", len(starts))
+    ]
     return torch.cat(features).numpy()

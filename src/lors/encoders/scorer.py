@@ -19,7 +19,7 @@ from lors.encoders.text import embed_once
 from lors.errors import InputError
 from lors.progress import Progress
 
-__all__ = ["check_scorer", "open_clip_embeddings"]
+__all__ = ["check_scorer", "embed_pixels", "open_clip_embeddings"]
 
 KIND = "open_clip:"
 
@@ -63,14 +63,14 @@ def open_clip_embeddings(
         parts = []
         for start in progress.track(starts, "encode images by CLIP", len(starts)):
             pixels = torch.from_numpy(np.array(split.images[start : start + batch]))
-            parts.append(_encode(clip, pixels.to(device)))
+            parts.append(embed_pixels(clip, pixels.to(device)))
         return torch.cat(parts).numpy()
 
     return cached_array(path, encode), embed_once(clip, split.captions, progress)
 
 
 @torch.no_grad()
-def _encode(clip: OpenClipText, pixels: Tensor) -> Tensor:
+def embed_pixels(clip: OpenClipText, pixels: Tensor) -> Tensor:
     """uint8 pixels of any size to embeddings, resized and normalised as the model wants them."""
     visual = clip.model.to(pixels.device).visual
     side = visual.image_size

@@ -1,0 +1,131 @@
+"""What learning a similarity costs: seconds per iteration and peak memory.
+
+The paper (appendix, Efficiency Analysis) finds no difference to the same run without it. The two
+runs take turns in one process, so that whatever else the machine does slows both; memory is that of
+a fresh process for each.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+
+import torch
+
+from lors.analysis.rows import Row
+from lors.config import Config, load_config
+from lors.distill import Distillation
+from lors.errors import InputError, choose
+from lors.matching import MATCHERS
+from lors.plan import peak_memory
+from lors.progress import Progress, Silent
+from lors.resolve import resolve
+from lors.workbench import Workbench
+
+__all__ = ["efficiency", "paired_difference", "take_turns"]
+
+Step = Callable[[], object]
+
+
+def efficiency(config: Config, rounds: int = 20, progress: Progress | None = None) -> list[Row]:
+    """Compare a configuration with the same one whose similarity is the identity.
+
+    Args:
+        config: with a learned similarity.
+        rounds: iterations of each that are timed.
+        progress: who to tell.
+
+    Returns:
+        A row for each: pairs, seconds per iteration with their deviation, peak memory in MB. The
+        second also has what the first takes more, and the standard error of that.
+    """
+    config, progress = resolve(config), progress or Silent()
+    if config.similarity.kind == "identity":
+        raise InputError("there is nothing to compare: set similarity.kind=lowrank")
+    plain = load_config(config.model_dump(mode="json"), ["similarity.kind=identity"])
+    runs = {kind.similarity.kind: kind for kind in (plain, config)}
+    states, steps = {}, {}
+    for kind, each in runs.items():
+        states[kind], steps[kind] = _prepare(each, progress)
+    seconds = take_turns(steps, rounds, progress)
+    difference, error = paired_difference(seconds[config.similarity.kind], seconds["identity"])
+    rows = []
+    for kind, each in runs.items():
+        rows.append(
+            {
+                "similarity": kind,
+                "pairs": len(states[kind].synthetic),
+                "iterations": rounds,
+                "seconds": statistics.fmean(seconds[kind]),
+                "deviation": statistics.stdev(seconds[kind]),
+                "memory_mb": _memory(each) / 1e6,
+                "more_seconds": 0.0 if kind == "identity" else difference,
+                "error": 0.0 if kind == "identity" else error,
+            }
+        )
+    return rows
+
+
+def take_turns(
+    steps: Mapping[str, Step], rounds: int, progress: Progress | None = None
+) -> dict[str, list[float]]:
+    """Seconds of each step, round after round; who goes first alternates.
+
+    One call of each before the first round is not counted: it fills caches.
+
+    Args:
+        steps: what to time, by name.
+        rounds: how often, at least 2.
+        progress: who to tell.
+    """
+    if rounds < 2:
+        raise InputError(f"{rounds} timed iteration tells nothing of its deviation: time more")
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        step()
+    order = list(steps)
+    for _ in (progress or Silent()).track(range(rounds), "time iterations", rounds):
+        for name in order:
+            seconds[name].append(_timed(steps[name]))
+        order.reverse()
+    return seconds
+
+
+def paired_difference(first: list[float], second: list[float]) -> tuple[float, float]:
+    """The mean of first - second, round by round, and its standard error."""
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    return statistics.fmean(differences), statistics.stdev(differences) / len(differences) ** 0.5
+
+
+def _timed(step: Step) -> float:
+    begun = time.perf_counter()
+    step()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
+def _prepare(config: Config, progress: Progress) -> tuple[Distillation, Step]:
+    """A distillation at its start, and what takes it one iteration further."""
+    bench = Workbench(config, progress)
+    state = Distillation(bench.start(), config.distill, config.seed)
+    matcher = choose(MATCHERS, config.matching.kind, "matcher")(bench.setting())
+    return state, lambda: state.step(matcher)
+
+
+def _memory(config: Config) -> int:
+    """Peak memory of a few iterations in a process of their own; data and experts are there."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_peak, config.model_dump(mode="json")).result()
+
+
+def _peak(values: dict[str, object]) -> int:
+    config = load_config(values)
+    state, step = _prepare(config, Silent())
+    for _ in range(3):
+        step()
+    return peak_memory(state.synthetic.images.device)

@@ -1,0 +1,187 @@
+"""Commands that look into runs and datasets: analyze, figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Column, Table
+
+from lors.cli.app import Overrides, Source, app, console
+from lors.cli.display import Display
+from lors.errors import InputError
+
+if TYPE_CHECKING:
+    from lors.analysis.rows import Row
+
+analyze = typer.Typer(help="Analyses of the paper, on any run or dataset.", no_args_is_help=True)
+app.add_typer(analyze, name="analyze")
+
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run directory, or a distilled set.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Settings that replace those saved in RUN, e.g. data.root=/elsewhere.",
+        show_default=False,
+    ),
+]
+TableFile = Annotated[
+    Path | None, typer.Option("--out", help="Also write the table here: a .csv or .json file.")
+]
+
+
+@analyze.command()
+def variance(
+    config: Source,
+    overrides: Overrides = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="open_clip:ARCHITECTURE/TAG, or a timm model as NAME@hub, NAME@FILE or NAME "
+            "without weights; may be repeated. Default: the image trunk of CONFIG."
+        ),
+    ] = None,
+    labelled: Annotated[
+        list[str] | None,
+        typer.Option(help="Also a dataset with classes, e.g. cifar10; may be repeated."),
+    ] = None,
+    root: Annotated[Path, typer.Option(help="Folder below which those lie.")] = Path(),
+    out: TableFile = None,
+) -> None:
+    """How varied images are: pairs in total, labelled datasets within their classes.
+
+    With --out, rows of other datasets and encoders that the file already holds are kept.
+    """
+    from lors.analysis.variance import dataset_variance, merged
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())
+    with Display() as display:
+        rows = dataset_variance(settings, encoder or (), labelled or (), root, display)
+    _show(rows, merged(rows, out) if out else rows, out)
+
+
+@analyze.command()
+def false_negatives(
+    config: Source,
+    overrides: Overrides = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs, each of other pairs.")] = 3,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder. Default: runs/NAME-OF-CONFIG-false-negatives.")
+    ] = None,
+) -> None:
+    """Plant false negatives, distil, and see whether the learned similarity finds them.
+
+    Half as many real pairs as synthetic ones are drawn and taken twice. The similarity is a full
+    matrix, as in the paper, unless similarity.kind=lowrank is given.
+    """
+    from lors.analysis.false_negatives import find_false_negatives, summary, toy
+
+    out = out or Path("runs") / f"{Path(config).stem}-false-negatives"
+    settings = toy(config, overrides or ())
+    with Display() as display:
+        rows = find_false_negatives(settings, out, range(seeds), display)
+    _show([*rows, summary(rows)], rows, out / "auc.csv")
+    console.print(f"The histogram: lors figure histogram {escape(str(out / 'seed-0'))}")
+
+
+@analyze.command()
+def spectrum(run: RunPath, out: TableFile = None) -> None:
+    """Is the learned similarity of low rank? Its spectrum beside that of a Gaussian matrix."""
+    from lors.analysis.spectrum import spectra, summary
+    from lors.runs import Run
+
+    rows = spectra(Run(run).distilled.pairs.similarity.matrix().float().cpu().numpy())
+    _show(summary(rows), rows, out)
+
+
+@analyze.command()
+def neighbours(
+    run: RunPath,
+    overrides: Changes = None,
+    count: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each.")] = 3,
+    out: TableFile = None,
+) -> None:
+    """The real captions and images that synthetic texts and images are nearest to."""
+    from lors.analysis.neighbours import neighbour_rows
+    from lors.runs import Run
+
+    with Display() as display:
+        rows = neighbour_rows(Run(run, overrides or (), display), count)
+    nearest = [row for row in rows if row["place"] == 1]
+    _show([{k: v for k, v in row.items() if k != "place"} for row in nearest], rows, out)
+
+
+@analyze.command()
+def efficiency(
+    config: Source,
+    overrides: Overrides = None,
+    iterations: Annotated[int, typer.Option(min=2, help="How many of each to time.")] = 20,
+    out: TableFile = None,
+) -> None:
+    """Seconds per iteration and peak memory, with the learned similarity and without."""
+    from lors.analysis.efficiency import efficiency as measure
+    from lors.config import load_config
+
+    with Display() as display:
+        rows = measure(load_config(config, overrides or ()), iterations, display)
+    _show(rows, rows, out)
+    learned = rows[-1]
+    console.print(
+        f"Learning the similarity takes {1000 * learned['more_seconds']:+.2f} ± "
+        f"{1000 * learned['error']:.2f} ms more per iteration (mean ± standard error).",
+        highlight=False,
+    )
+
+
+@app.command()
+def figure(
+    name: Annotated[str, typer.Argument(help="Which; 'lors figure list' names them.")],
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="RUN", help="A run directory or set; for variance, its table."),
+    ] = None,
+    overrides: Changes = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder. Default: figures, beside what it shows.")
+    ] = None,
+) -> None:
+    """Draw a figure of the paper from a run: PNG, SVG and its data as CSV."""
+    from lors.figures import FIGURES, make_figure
+
+    if name == "list":
+        table = Table(Column("figure", no_wrap=True), "what it shows")
+        for each, kind in FIGURES.items():
+            table.add_row(each, kind.about)
+        console.print(table)
+        return
+    if run is None:
+        raise InputError(f"what to show? Give the folder of a run: lors figure {name} RUN")
+    folder = out or (run if run.is_dir() else run.parent) / "figures"
+    with Display() as display:
+        paths = make_figure(name, run, folder, overrides or (), display)
+    for path in paths:
+        console.print(escape(str(path)), highlight=False, soft_wrap=True)
+
+
+def _show(shown: Sequence[Row], rows: Sequence[Row], out: Path | None) -> None:
+    """Print some rows, and write all of them."""
+    from lors.analysis.rows import write_rows
+
+    table = Table(*(name.replace("_", " ") for name in shown[0]))
+    for row in shown:
+        table.add_row(*(_cell(value) for value in row.values()))
+    console.print(table)
+    if out is not None:
+        write_rows(out, rows)
+        console.print(f"Written to {escape(str(out))}")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
