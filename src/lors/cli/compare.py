@@ -47,6 +47,7 @@ def compare(
     Experts and features are made once and shared. Interrupted? The same command continues.
     """
     from lors import compare as comparison
+    from lors.report import end_with_report
 
     if table == "list" or methods == "list":
         _list_comparisons(table == "list")
@@ -67,11 +68,12 @@ def compare(
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
         records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
+        end_with_report(out, display)
     typer.echo((out / "table.md").read_text("utf-8"))
     failed = [record for record in records if record.failed]
     for record in failed:
         console.print(escape(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}"))
-    console.print(f"All results are in {escape(str(out))}: results.csv, results.json, table.tex")
+    console.print(f"All results are in {escape(str(out))}: report.html, results.csv, table.tex")
     if failed:
         raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
 

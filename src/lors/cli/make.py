@@ -55,11 +55,15 @@ def select(
 def _run(config: str, overrides: list[str], out: Path, references: bool) -> None:
     from lors.config import load_config
     from lors.pipeline import SET, run
+    from lors.report import end_with_report
 
     with Display() as display:
         results = run(load_config(config, overrides), out, display, references)
+        page = end_with_report(out, display)
     console.print(results_table(results["rows"]))
     console.print(f"The set is {escape(str(out / SET))}")
+    if page:
+        console.print(f"The report is {escape(str(page))}")
 
 
 @app.command()

@@ -16,7 +16,7 @@ from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
 from lors.retrieval import METRICS, metric_label
 
-__all__ = ["Record", "record_of", "write_results"]
+__all__ = ["Record", "lines", "record_of", "write_results"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ def write_results(
     artifacts.write_text(out / "results.csv", text.getvalue())
     everything = {
         "title": table.title,
+        "table": table.model_dump(mode="json"),
         "versions": artifacts.versions(),
         "full_data": list(references),
         "records": [asdict(record) for record in records],
@@ -106,17 +107,17 @@ def write_results(
     notes = [_reference(reference, table) for reference in references]
     columns = [column.label for column in table.columns]
     if table.measure == "seconds":
-        lines = _lines(table, records, "seconds_per_iteration")
-        blocks = [("Seconds per iteration", lines)]
+        every = lines(table, records, "seconds_per_iteration")
+        blocks = [("Seconds per iteration", every)]
     else:
-        by_metric = [_lines(table, records, metric) for metric in METRICS]
-        lines = [line for row in zip(*by_metric, strict=True) for line in row]
-        blocks = [("Mean recall", _lines(table, records, "mean")), ("All recalls", lines)]
+        by_metric = [lines(table, records, metric) for metric in METRICS]
+        every = [line for row in zip(*by_metric, strict=True) for line in row]
+        blocks = [("Mean recall", lines(table, records, "mean")), ("All recalls", every)]
     artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
-    artifacts.write_text(out / "table.tex", latex(table.title, columns, lines, notes))
+    artifacts.write_text(out / "table.tex", latex(table.title, columns, every, notes))
 
 
-def _lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
+def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
     """The table of one metric, the best of each row or column marked."""
     grid = [
         [_entry(table, records, row.label, column.label, metric) for column in table.columns]

@@ -19,7 +19,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lors.config import Config, load_config
 from lors.errors import InputError, choose
 
-__all__ = ["Cell", "Table", "Variant", "load_table", "methods", "own_table", "tables"]
+__all__ = [
+    "Cell",
+    "Table",
+    "Variant",
+    "cell_name",
+    "load_table",
+    "methods",
+    "own_table",
+    "tables",
+]
 
 SCALES = ("full", "small")
 
@@ -65,7 +74,16 @@ class Cell:
     @property
     def name(self) -> str:
         """A name for files and folders."""
-        return re.sub(r"[^a-z0-9]+", "-", f"{self.row} {self.column} seed {self.seed}".lower())
+        return cell_name(self.row, self.column, self.seed)
+
+
+def cell_name(row: str, column: str, seed: int) -> str:
+    """What the files and folders of a cell are called.
+
+    >>> cell_name("100 pairs", "LoRS (wBCE)", 0)
+    '100-pairs-lors-wbce-seed-0'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", f"{row} {column} seed {seed}".lower())
 
 
 class Table(BaseModel):

@@ -1,0 +1,34 @@
+"""The command that writes a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from lors.cli.app import Overrides, app, console
+from lors.cli.display import Display
+
+
+@app.command()
+def report(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="A run directory, a set, or a comparison's folder."),
+    ],
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="HTML file. Default: report.html in the folder.")
+    ] = None,
+) -> None:
+    """Write a page that shows a run, a set or a comparison: one HTML file that needs nothing else.
+
+    The real pairs are read from where the run found them, unless overridden: data.root=/elsewhere.
+    """
+    from lors.report import write_report
+
+    with Display() as display:
+        page = write_report(path, overrides or (), out, display)
+    console.print(f"The report is {escape(str(page))}", soft_wrap=True)

@@ -1,0 +1,130 @@
+/** Groups of horizontal bars with deviations, on one scale, with the full data as a dashed line. */
+function bars({ groups }) {
+  const ends = groups.flatMap((group) => [
+    group.reference ?? 0,
+    ...group.bars.map((bar) => bar.mean + (bar.deviation ?? 0)),
+  ]);
+  const percent = (value) => `${(100 * Math.max(0, value)) / (Math.max(...ends) || 1)}%`;
+  return el("div", { class: "bars" }, ...groups.map((group) => barGroup(group, percent)));
+}
+
+function barGroup(group, percent) {
+  const node = el("div", {}, group.title ? el("h3", {}, group.title) : null);
+  for (const bar of group.bars) {
+    const track = el("div", { class: "track" });
+    track.append(styled(el("div", { class: "fill" }), { width: percent(bar.mean) }));
+    if (bar.deviation) {
+      const low = Math.max(0, bar.mean - bar.deviation);
+      const ends = { left: percent(low), width: percent(bar.mean + bar.deviation - low) };
+      track.append(styled(el("div", { class: "whisker" }), ends));
+    }
+    if (group.reference !== null) {
+      track.append(styled(el("div", { class: "reference" }), { left: percent(group.reference) }));
+    }
+    node.append(
+      el(
+        "div",
+        { class: bar.accent ? "bar accent" : "bar" },
+        el("span", { class: "name" }, bar.name),
+        track,
+        el("span", { class: "number" }, bar.label),
+      ),
+    );
+  }
+  if (group.reference !== null) {
+    node.append(el("p", { class: "quiet small" }, `dashed: full data, ${group.reference.toFixed(1)}`));
+  }
+  return node;
+}
+
+/** Small line charts side by side. */
+function curves({ charts }) {
+  return el("div", { class: "curves" }, ...charts.map(lineChart));
+}
+
+const FRAME = { width: 360, height: 210, left: 46, right: 10, top: 8, bottom: 24 };
+
+function lineChart({ title, series }) {
+  const points = series.flatMap((line) => line.points);
+  const x = axis(points.map((p) => p[0]), FRAME.left, FRAME.width - FRAME.right);
+  const y = axis(points.map((p) => p[1]), FRAME.height - FRAME.bottom, FRAME.top);
+  const box = `0 0 ${FRAME.width} ${FRAME.height}`;
+  const drawing = svg("svg", { viewBox: box, role: "img", "aria-label": title });
+  for (const tick of y.ticks) {
+    const at = y.place(tick);
+    drawing.append(
+      svg("line", { class: "grid", x1: FRAME.left, x2: FRAME.width - FRAME.right, y1: at, y2: at }),
+      svg("text", { x: FRAME.left - 6, y: at + 4, "text-anchor": "end" }, tickText(tick)),
+    );
+  }
+  for (const tick of x.ticks.filter(Number.isInteger)) {
+    const place = { x: x.place(tick), y: FRAME.height - 6, "text-anchor": "middle" };
+    drawing.append(svg("text", place, tickText(tick)));
+  }
+  series.forEach((line, place) => drawing.append(...drawLine(line, place, x, y)));
+  const readout = el("span", { class: "quiet" }, ...legend(series));
+  follow(drawing, series, x, readout);
+  return el("figure", {}, el("figcaption", {}, el("b", {}, title), readout), drawing);
+}
+
+function drawLine({ points }, place, x, y) {
+  const path = points.map(([a, b]) => `${x.place(a).toFixed(1)},${y.place(b).toFixed(1)}`);
+  const line = svg("polyline", { class: place ? "line second" : "line", points: path.join(" ") });
+  if (points.length > 40) return [line];
+  const dots = points.map(([a, b]) =>
+    svg("circle", { class: "dot", cx: x.place(a), cy: y.place(b), r: place ? 0 : 2.5 }),
+  );
+  return [line, ...dots];
+}
+
+/** A linear axis from the smallest to the largest value, with round ticks. */
+function axis(values, from, to) {
+  let low = Math.min(...values);
+  let high = Math.max(...values);
+  const room = high > low ? 0 : Math.abs(high) / 10 || 1;
+  [low, high] = [low - room, high + room];
+  const rough = (high - low) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const ticks = [];
+  for (let n = Math.ceil(low / step); n * step <= high; n++) ticks.push(Number((n * step).toPrecision(12)));
+  return { ticks, place: (v) => from + ((v - low) / (high - low)) * (to - from) };
+}
+
+function tickText(value) {
+  return Number(value.toPrecision(6)).toLocaleString("en");
+}
+
+function legend(series) {
+  if (series.length < 2) return [];
+  return series.flatMap(({ name }, place) => [
+    el("span", { class: place ? "key second" : "key" }),
+    `${name} `,
+  ]);
+}
+
+/** While a pointer is over a chart, its values are read out beside the title. */
+function follow(drawing, series, x, readout) {
+  const still = [...readout.childNodes];
+  const cursor = svg("line", { class: "cursor", y1: FRAME.top, y2: FRAME.height - FRAME.bottom });
+  drawing.append(cursor);
+  drawing.addEventListener("pointermove", (event) => {
+    const box = drawing.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width) * FRAME.width;
+    const distance = (point) => Math.abs(x.place(point[0]) - at);
+    const near = series.map(({ points }) =>
+      points.reduce((best, point) => (distance(point) < distance(best) ? point : best)),
+    );
+    const values = series.map(({ name }, i) =>
+      series.length > 1 ? `${name} ${short(near[i][1])}` : short(near[i][1]),
+    );
+    readout.replaceChildren(`${tickText(near[0][0])}: ${values.join(", ")}`);
+    const place = x.place(near[0][0]);
+    fill(cursor, { x1: place, x2: place }, []);
+    cursor.style.visibility = "visible";
+  });
+  drawing.addEventListener("pointerleave", () => {
+    readout.replaceChildren(...still);
+    cursor.style.visibility = "hidden";
+  });
+}

@@ -1,0 +1,211 @@
+"""The report of a comparison: which method won, by how much, at what cost."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lors.compare.render import Line
+from lors.compare.results import Record, lines
+from lors.compare.table import Table, Variant, cell_name
+from lors.errors import InputError
+from lors.report import blocks
+from lors.report.blocks import Block
+from lors.retrieval import METRICS
+
+__all__ = ["comparison_content", "is_comparison"]
+
+
+def is_comparison(path: Path) -> bool:
+    """Whether a folder was written by ``lors compare``."""
+    return (path / "table.md").is_file() and (path / "results.json").is_file()
+
+
+def comparison_content(folder: Path) -> dict[str, Any]:
+    """Everything a page shows of a comparison.
+
+    Raises:
+        InputError: its results are damaged.
+    """
+    path = folder / "results.json"
+    try:
+        results = json.loads(path.read_text("utf-8"))
+        records = [Record(**record) for record in results["records"]]
+        table = _table(results, records)
+        references = list(results["full_data"])
+        versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{str(path)!r} is damaged: compare again") from None
+    sections = [
+        _result_section(table, records, references),
+        _every_recall_section(table, records),
+        _time_section(table, records),
+        _runs_section(records, folder, versions),
+    ]
+    return {
+        "title": table.title,
+        "lead": _lead(table, records),
+        "notes": _failures(records),
+        "tiles": blocks.tiles(),
+        "sections": [section for section in sections if section],
+        "pairs": None,
+    }
+
+
+def _table(results: dict[str, Any], records: Sequence[Record]) -> Table:
+    """The table that was filled; of results that do not hold it, as its labels tell it."""
+    if "table" in results:
+        return Table.model_validate(results["table"])
+    rows, columns = (
+        tuple(Variant(label=label) for label in dict.fromkeys(labels))
+        for labels in ([r.row for r in records], [r.column for r in records])
+    )
+    return Table(title=results["title"], rows=rows, columns=columns)
+
+
+def _measure(table: Table) -> str:
+    return "seconds_per_iteration" if table.measure == "seconds" else "mean"
+
+
+def _lead(table: Table, records: Sequence[Record]) -> list[str]:
+    """What was run, and who won."""
+    seeds = len({record.seed for record in records})
+    what = (
+        f"{len(table.rows)} × {len(table.columns)} cells were run "
+        f"with {seeds} seed{'s' if seeds > 1 else ''} each, {len(records)} results in all."
+    )
+    contests = _contests(table, lines(table, records, _measure(table)))
+    wins = [name for contest in contests for name, entry in contest["entries"] if entry.best]
+    if not wins:
+        return [what]
+    winner = max(dict.fromkeys(wins), key=wins.count)
+    return [what, _victory(table, winner, wins.count(winner), contests)]
+
+
+def _victory(table: Table, winner: str, wins: int, contests: Sequence[dict[str, Any]]) -> str:
+    """How often the winner wins, and its first victory with the numbers."""
+    first = next(c for c in contests if dict(c["entries"])[winner].best)
+    entries = {name: e for name, e in first["entries"] if e.mean is not None}
+    fast = table.measure == "seconds"
+    ranking = sorted(entries, key=lambda name: entries[name].mean, reverse=not fast)
+    ours, next_best = (entries[name].text("", "", "±") for name in ranking[:2])
+    return (
+        f"{winner} is {'fastest' if fast else 'best'} in {wins} of {len(contests)}: "
+        f"{first['title']}, {ours} against {next_best} of {ranking[1]}."
+    )
+
+
+def _contests(table: Table, mean: Sequence[Line]) -> list[dict[str, Any]]:
+    """Who competes with whom: the entries of each row, or of each column, by the other's label."""
+    columns = [column.label for column in table.columns]
+    rows = [row.label for row in table.rows]
+    grid = [list(line.entries) for line in mean]
+    if table.best_in == "column":
+        rows, columns, grid = columns, rows, [list(entries) for entries in zip(*grid, strict=True)]
+    return [
+        {"title": row, "entries": list(zip(columns, entries, strict=True))}
+        for row, entries in zip(rows, grid, strict=True)
+    ]
+
+
+def _result_section(
+    table: Table, records: Sequence[Record], references: Sequence[dict[str, Any]]
+) -> Block:
+    mean = lines(table, records, _measure(table))
+    what = "Seconds per iteration" if table.measure == "seconds" else "Mean recall on test (%)"
+    groups = [
+        blocks.group(
+            contest["title"],
+            [
+                blocks.bar(name, e.mean, e.deviation, e.text("", "", "±"), e.best)
+                for name, e in contest["entries"]
+                if e.mean is not None
+            ],
+            _full_data(table, references, contest["title"]),
+        )
+        for contest in _contests(table, mean)
+    ]
+    return blocks.section(
+        "Result",
+        blocks.text(f"{what}, ± deviation over seeds; the best of each contest is marked."),
+        blocks.bars(*groups),
+        _table_block(table, mean),
+    )
+
+
+def _full_data(table: Table, references: Sequence[dict[str, Any]], contest: str) -> float | None:
+    """The full data's mean recall where all of a contest shares one reference."""
+    axis = "columns" if table.best_in == "column" else "rows"
+    here = [r["recall"]["mean"]["mean"] for r in references if contest in r[axis]]
+    return here[0] if len(here) == 1 and table.measure == "recall" else None
+
+
+def _table_block(table: Table, of: Sequence[Line], marked: bool = True) -> Block:
+    def cells(line: Line) -> list[Block]:
+        numbers = (blocks.cell(e.text("", "", "±"), marked and e.best) for e in line.entries)
+        return [blocks.cell(line.label), *numbers]
+
+    return blocks.table(["", *(column.label for column in table.columns)], map(cells, of))
+
+
+def _every_recall_section(table: Table, records: Sequence[Record]) -> Block | None:
+    if table.measure == "seconds":
+        return None
+    by_metric = [lines(table, records, metric) for metric in METRICS]
+    every = [line for row in zip(*by_metric, strict=True) for line in row]
+    return blocks.section("All recalls", _table_block(table, every))
+
+
+def _time_section(table: Table, records: Sequence[Record]) -> Block | None:
+    """Seconds of distillation; selections have none."""
+    if table.measure == "seconds" or not any(record.seconds for record in records):
+        return None
+    plain = table.model_copy(update={"published": {}})
+    return blocks.section(
+        "Time",
+        blocks.text("Seconds of distillation, validation included; selected sets need none."),
+        _table_block(plain, lines(plain, records, "seconds"), marked=False),
+    )
+
+
+def _runs_section(records: Sequence[Record], folder: Path, versions: str) -> Block:
+    head = ["row", "column", "seed", "mean", "pairs", "storage", "trained with", "folder"]
+    quoted = shlex.quote(str(folder))
+    return blocks.section(
+        "Runs",
+        blocks.table(head, (_run_row(r, folder) for r in records), f"All {len(records)} results"),
+        blocks.text(
+            "One of them in full, by the name of its folder; the same run again; this page:"
+        ),
+        blocks.command(f"lors report {quoted}/runs/NAME"),
+        blocks.command(f"lors distill {quoted}/runs/NAME/config.yaml --out runs/again"),
+        blocks.command(f"lors report {quoted}"),
+        blocks.facts(("versions", versions)),
+    )
+
+
+def _run_row(record: Record, folder: Path) -> list[Block]:
+    """Cells that only evaluate the set of another have no folder of their own."""
+    name = cell_name(record.row, record.column, record.seed)
+    words = (
+        record.row,
+        record.column,
+        str(record.seed),
+        "–" if record.mean is None else f"{record.mean:.2f}",
+        str(record.pairs or "–"),
+        f"{record.storage:.2f}" if record.storage else "–",
+        record.failed or record.note,
+        name if (folder / "runs" / name).is_dir() else "–",
+    )
+    return [blocks.cell(word) for word in words]
+
+
+def _failures(records: Sequence[Record]) -> list[str]:
+    return [
+        f"No result: {record.row}, {record.column}, seed {record.seed}: {record.failed}"
+        for record in records
+        if record.failed
+    ]

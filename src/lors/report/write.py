@@ -1,0 +1,70 @@
+"""Writing a report: which kind it is, where it goes, and how a run ends with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lors import artifacts
+from lors.errors import InputError
+from lors.pipeline import RESULTS
+from lors.progress import Progress
+from lors.report.comparison import comparison_content, is_comparison
+from lors.report.page import render
+from lors.report.run import run_content
+from lors.runs import Run
+
+__all__ = ["REPORT", "end_with_report", "write_report"]
+
+REPORT = "report.html"
+
+
+def write_report(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the page of a run, a set or a comparison: one HTML file that needs nothing else.
+
+    Args:
+        path: a run directory, a distilled set alone, or the folder of a comparison.
+        overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
+        out: the file; default: ``report.html`` in the folder, or beside a set with its name.
+        progress: who to tell about long work.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: the path holds nothing to report on, or something damaged.
+    """
+    path = Path(path)
+    if is_comparison(path):
+        if overrides:
+            raise InputError("a comparison has no settings: give overrides for one of its runs")
+        content = comparison_content(path)
+    else:
+        content = run_content(Run(path, overrides, progress), path)
+    page = Path(out) if out else path / REPORT if path.is_dir() else path.with_suffix(".html")
+    try:
+        artifacts.write_text(page, render(content["title"], content))
+    except OSError as error:
+        raise InputError(f"cannot write the report {str(page)!r}: {error}") from None
+    return page
+
+
+def end_with_report(folder: Path, progress: Progress) -> Path | None:
+    """The report of a run or comparison that has just ended, unless it is there already.
+
+    Whatever goes wrong here is said and not raised: the results are safe, and a page can be made at
+    any time.
+    """
+    page = folder / REPORT
+    try:
+        if page.is_file() and page.stat().st_mtime >= (folder / RESULTS).stat().st_mtime:
+            return page
+        return write_report(folder, progress=progress)
+    except Exception as error:
+        progress.say(f"No report was written ({type(error).__name__}: {error}).")
+        return None
