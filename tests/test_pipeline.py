@@ -30,6 +30,7 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None:
     assert {path.name for path in finished.iterdir()} == {
+        "README.md",
         "config.yaml",
         "metrics.jsonl",
         "checkpoint.safetensors",

@@ -54,6 +54,11 @@ def _weights(value: Any) -> Any:
     return value if value == "hub" else str(Path(value).expanduser())
 
 
+def _names(value: Any) -> Any:
+    """A single name stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -244,6 +249,9 @@ class Config(Section):
         "expert",
         description="who tells how well an image and a caption fit, for CLIP scores and a fixed S: "
         "the first expert, or open_clip:ARCHITECTURE/TAG",
+    )
+    trackers: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="who else is told of metrics, images and tables: tensorboard, wandb"
     )
     data: DataConfig = DataConfig()
     encoder: EncoderConfig = EncoderConfig()

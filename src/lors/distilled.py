@@ -23,10 +23,16 @@ from lors.similarity import build_similarity
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
-__all__ = ["DistilledSet"]
+__all__ = ["DistilledSet", "as_pixels"]
 
 KIND = "distilled set"
 STANDARDS = ("image_standard", "text_standard")
+
+
+def as_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Normalised images for looking at. Shape: (N, 3, size, size) -> the same, uint8"""
+    scale, shift = (images.new_tensor(values).view(-1, 1, 1) for values in (std, mean))
+    return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,7 @@ class DistilledSet:
         """
         if self.config.encoder.space == "features":
             raise InputError("a set of features has no pixels to look at")
-        images = self.pairs.images
-        mean, std = (images.new_tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
-        return (255 * (images * std + mean)).round().clamp(0, 255).to(torch.uint8)
+        return as_pixels(self.pairs.images, self.mean, self.std)
 
     def embed(self, captions: Sequence[str]) -> Tensor:
         """New captions as the set's texts are embedded. Shape: (C, text_dim)"""

@@ -21,7 +21,9 @@ from lors.losses import Loss
 from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.resolve import resolve
+from lors.sharing.card import card
 from lors.synthetic import SyntheticPairs
+from lors.trackers.watch import Watch, watching
 from lors.trials import rates_label, trial, tune, val_recall
 from lors.workbench import Workbench
 
@@ -29,6 +31,7 @@ __all__ = ["METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "ru
 
 REFERENCES = ("full data", "random pairs")
 SET, RESULTS, METRICS_FILE = "distilled.safetensors", "results.json", "metrics.jsonl"
+CHECKPOINT, CARD = "checkpoint.safetensors", "README.md"
 
 
 def run(
@@ -60,20 +63,20 @@ def run(
     bench = Workbench(config, progress)
     if config.selection.kind is None:
         start = bench.start()
-        artifacts.write_text(out / "config.yaml", config.yaml())
-        made, results["seconds_to_distil"] = _distil(bench, start, out)
-    else:
-        artifacts.write_text(out / "config.yaml", config.yaml())
-        made = _select(bench, config.selection.kind, out)
-    if references:
-        count, note = len(bench.real["train"]), f"nce, {rates_label(config.experts.rates())}"
-        results["rows"]["full data"] = _row(full_data(bench), count, note=note)
-        outcomes, chosen = random_pairs(bench)
-        results["rows"]["random pairs"] = _row(outcomes, config.distill.budget, note=chosen)
-    results["rows"][row] = _row(
-        _evaluate(bench, made, made.loss), len(made), made.storage(), _how_trained(made)
-    )
-    artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
+    artifacts.write_text(out / "config.yaml", config.yaml())
+    with watching(bench, out, _reached(out / CHECKPOINT)) as watch:
+        if config.selection.kind is None:
+            made, results["seconds_to_distil"] = _distil(bench, start, out, watch)
+        else:
+            made = _select(bench, config.selection.kind, out)
+        if references:
+            results["rows"] |= _references(bench)
+        results["rows"][row] = _row(
+            _evaluate(bench, made, made.loss), len(made), made.storage(), _how_trained(made)
+        )
+        artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
+        artifacts.write_text(out / CARD, card(made, results["rows"], artifacts.versions()))
+        watch.end(made, results["rows"])
     return results
 
 
@@ -106,9 +109,30 @@ def evaluate_set(
     return _row(outcomes, len(distilled), distilled.storage(), note)
 
 
-def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[DistilledSet, float]:
+def _references(bench: Workbench) -> dict[str, Any]:
     config = bench.config
-    checkpoint, metrics = out / "checkpoint.safetensors", out / METRICS_FILE
+    count, note = len(bench.real["train"]), f"nce, {rates_label(config.experts.rates())}"
+    full = _row(full_data(bench), count, note=note)
+    outcomes, chosen = random_pairs(bench)
+    return {
+        "full data": full,
+        "random pairs": _row(outcomes, config.distill.budget, note=chosen),
+    }
+
+
+def _reached(checkpoint: Path) -> int:
+    """The iteration from which a run will continue."""
+    if not checkpoint.is_file():
+        return 0
+    with artifacts.open_artifact(checkpoint, "checkpoint") as (header, _):
+        return int(header["iteration"])
+
+
+def _distil(
+    bench: Workbench, start: SyntheticPairs, out: Path, watch: Watch
+) -> tuple[DistilledSet, float]:
+    config = bench.config
+    checkpoint, metrics = out / CHECKPOINT, out / METRICS_FILE
     state = Distillation(start, config.distill, config.seed)
     if checkpoint.exists():
         state.resume(checkpoint)
@@ -121,9 +145,10 @@ def _distil(bench: Workbench, start: SyntheticPairs, out: Path) -> tuple[Distill
     with metrics.open("a", encoding="utf-8") as file:
 
         def log(record: dict[str, Any]) -> None:
-            seconds = earlier + time.monotonic() - begun
-            file.write(json.dumps({**record, "seconds": round(seconds, 3)}) + "\n")
+            record = {**record, "seconds": round(earlier + time.monotonic() - begun, 3)}
+            file.write(json.dumps(record) + "\n")
             file.flush()
+            watch.record(record, state.synthetic)
 
         pairs = distill(
             state,
@@ -196,7 +221,7 @@ def check_folder(out: Path, config: Config) -> None:
     path = out / "config.yaml"
     if path.is_file():
         theirs = load_config(path)
-        words = {"description", "expected"}
+        words = {"description", "expected", "trackers"}
         ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
         if config.distill.iterations >= theirs.distill.iterations:
             found["distill"]["iterations"] = config.distill.iterations

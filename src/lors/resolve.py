@@ -16,6 +16,7 @@ from lors.matching import MATCHERS
 from lors.matching.meta_gradient import META_GRADIENTS
 from lors.selection import SELECTIONS
 from lors.similarity import SIMILARITIES, LowRank
+from lors.trackers import check_trackers
 
 __all__ = ["find_device", "resolve"]
 
@@ -24,7 +25,8 @@ def resolve(config: Config) -> Config:
     """Fill in what depends on names, and refuse what cannot be, before any work starts.
 
     Raises:
-        InputError: an unknown name or device, or a rank beyond the number of pairs.
+        InputError: an unknown name or device, a missing package, or a rank beyond the number of
+            pairs.
     """
     choose(SOURCES, config.data.source, "data source")
     choose(HEADS, config.encoder.image_head, "head")
@@ -34,6 +36,7 @@ def resolve(config: Config) -> Config:
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
     if config.selection.kind is not None:
         choose(SELECTIONS, config.selection.kind, "selection")
+    check_trackers(config.trackers)
     check_scorer(config.scorer)
     check_text_trunk(config.encoder.text)
     check_image_trunk(config.encoder.image, config.encoder.image_weights)

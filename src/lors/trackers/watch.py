@@ -1,0 +1,113 @@
+"""What the trackers of a run are told, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from lors.distilled import DistilledSet, as_pixels
+from lors.retrieval import METRICS, metric_label
+from lors.synthetic import SyntheticPairs
+from lors.trackers import TRACKERS, Tracker
+from lors.trackers.pictures import heat_map, side_by_side
+from lors.workbench import Workbench
+
+__all__ = ["Watch", "watching"]
+
+SHOWN = 16
+"""How many pairs are shown; more would only be small."""
+
+
+@contextmanager
+def watching(bench: Workbench, out: Path, iteration: int) -> Iterator[Watch]:
+    """The trackers of a run, from here to the end of the block.
+
+    Args:
+        bench: of the run.
+        out: its directory.
+        iteration: how far it is.
+    """
+    with ExitStack() as stack:
+        trackers = [
+            stack.enter_context(TRACKERS[name](out, bench.config, iteration))
+            for name in bench.config.trackers
+        ]
+        yield Watch(bench, trackers)
+
+
+class Watch:
+    """Tells all trackers of a run the same. It only looks: a run without it has the same bits.
+
+    Args:
+        bench: of the run.
+        trackers: who to tell; may be none.
+    """
+
+    def __init__(self, bench: Workbench, trackers: Sequence[Tracker]) -> None:
+        self._bench, self._trackers = bench, trackers
+
+    def record(self, record: Mapping[str, Any], pairs: SyntheticPairs) -> None:
+        """A record of ``metrics.jsonl``, and where recall was measured also pictures."""
+        values = {name: float(value) for name, value in record.items() if name != "iteration"}
+        for tracker in self._trackers:
+            tracker.metrics(record["iteration"], values)
+        if self._trackers and "recall" in record:
+            self._pictures(record["iteration"], pairs)
+
+    def end(self, made: DistilledSet, rows: Mapping[str, Any]) -> None:
+        """The set as it is kept, and the table of results.
+
+        Their step is that after the last iteration, so that a run that goes on replaces them.
+        """
+        if not self._trackers:
+            return
+        distils = self._bench.config.selection.kind is None
+        step = 1 + (self._bench.config.distill.iterations if distils else 0)
+        self._pictures(step, made.pairs)
+        pairs, recalls = self._nearest(made.pairs), _recalls(rows)
+        for tracker in self._trackers:
+            tracker.table(step, "pairs", ("pair", "nearest caption", "cosine", "s_ii"), pairs)
+            tracker.table(step, "results", ("set", "pairs", "storage", *_LABELS), recalls)
+
+    def _pictures(self, step: int, pairs: SyntheticPairs) -> None:
+        pictures = {
+            "similarity": heat_map(pairs.similarity.matrix().detach().float().cpu().numpy())
+        }
+        if self._bench.config.encoder.space == "pixels":
+            model = self._bench.flat.model
+            images = as_pixels(pairs.images[:SHOWN].detach(), model.mean, model.std)
+            pictures["synthetic images"] = side_by_side(images)
+        for tracker in self._trackers:
+            for name, picture in pictures.items():
+                tracker.picture(step, name, picture)
+
+    def _nearest(self, pairs: SyntheticPairs) -> list[tuple[int, str, float, float]]:
+        """Of each pair that is shown: the nearest real caption, how near it is, and s_ii."""
+        from lors.analysis.neighbours import nearest_captions  # analyses build on whole runs
+
+        found = nearest_captions(self._bench, pairs.texts[:SHOWN])
+        captions = self._bench.pairs.splits["train"].captions
+        s = pairs.similarity.matrix().diagonal().tolist()
+        return [
+            (pair, captions[nearest] if captions else f"text {nearest}", float(cosine), s[pair])
+            for pair, (nearest, cosine) in enumerate(
+                zip(found.index[:, 0], found.cosine[:, 0], strict=True)
+            )
+        ]
+
+
+_LABELS = (*(metric_label(metric) for metric in METRICS), "mean")
+
+
+def _recalls(rows: Mapping[str, Any]) -> list[tuple[str | float, ...]]:
+    return [
+        (
+            name,
+            row["pairs"],
+            row["storage"],
+            *(row["recall"]["chosen"][metric]["mean"] for metric in (*METRICS, "mean")),
+        )
+        for name, row in rows.items()
+    ]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lors.trackers.tensorboard import _text
+
+
+@pytest.fixture(scope="module")
+def events(tracked: Path) -> Any:
+    """What TensorBoard itself reads."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    found = accumulator.EventAccumulator(str(tracked / "tensorboard"))
+    return found.Reload()
+
+
+def test_it_shows_every_record_once_though_the_run_was_resumed(tracked: Path, events: Any) -> None:
+    records = [json.loads(line) for line in (tracked / "metrics.jsonl").open()]
+    for name in ("loss", "rate_image", "rate_text", "recall", "seconds"):
+        logged = [(r["iteration"], r[name]) for r in records if name in r]
+        shown = [(event.step, event.value) for event in events.Scalars(name)]
+        assert [step for step, _ in shown] == [step for step, _ in logged]
+        assert [value for _, value in shown] == pytest.approx([value for _, value in logged])
+
+
+def test_it_shows_pictures_where_recall_was_measured_and_at_the_end(events: Any) -> None:
+    for name in ("synthetic images", "similarity"):
+        pictures = events.Images(name)
+        assert [picture.step for picture in pictures] == [3, 6, 7]
+        assert all(p.encoded_image_string.startswith(b"\x89PNG") for p in pictures)
+
+
+def test_it_shows_the_configuration_and_the_tables(tracked: Path, events: Any) -> None:
+    def text(name: str) -> str:
+        return events.Tensors(f"{name}/text_summary")[-1].tensor_proto.string_val[0].decode()
+
+    mean = json.loads((tracked / "results.json").read_text())["rows"]["distilled set"]["recall"]
+    assert f"| {mean['chosen']['mean']['mean']:.4g} |" in text("results")
+    assert text("pairs").count("\n") == 1 + 7
+    assert "budget: 8" in text("config")
+
+
+def test_a_caption_stays_in_its_cell() -> None:
+    assert _text("a | b\nc") == "a \\| b c"
+    assert _text(0.123456) == "0.1235"
