@@ -210,7 +210,7 @@ def test_batch_norm_is_announced_and_stays_frozen() -> None:
     bench = Workbench(config, Listener())
     assert not bench.flat.model.training
     model = bench.model(0)
-    train_expert(model, bench.real["train"], config.experts, config.data, 0)
+    list(train_expert(model, bench.real["train"], config.experts, config.data, 0))
     before = bench.model(0).state_dict()
     moved = [k for k, t in model.state_dict().items() if not torch.equal(t, before[k])]
     assert moved

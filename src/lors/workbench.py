@@ -197,12 +197,23 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         store = TrajectoryStore(folder, origin)
         todo = store.missing(self.config.experts.count)
-        real = self.real["train"]
-        for expert in self.progress.track(todo, "train experts", len(todo)):
-            model = self.model(self.config.experts.seed, "expert", expert)
-            trained = train_expert(model, real, self.config.experts, self.config.data, expert)
-            store.add(expert, *trained)
+        tracked = self.progress.track(todo, "train experts", len(todo))
+        elsewhere = [expert for expert in tracked if not self._train(store, expert)]
+        what = "wait for other processes"
+        for expert in self.progress.track(elsewhere, what, len(elsewhere)):
+            self._train(store, expert, wait=True)
         return store
+
+    def _train(self, store: TrajectoryStore, expert: int, wait: bool = False) -> bool:
+        """Train an expert that is missing, unless another process is at it."""
+        config = self.config
+        with store.claim(expert, wait) as mine:
+            if mine and not store.path(expert).exists():
+                model = self.model(config.experts.seed, "expert", expert)
+                real, begun = self.real["train"], store.begun(expert)
+                snapshots = train_expert(model, real, config.experts, config.data, expert, begun)
+                store.add(expert, snapshots)
+        return mine
 
     def setting(self) -> Setting:
         """What matchers build on."""

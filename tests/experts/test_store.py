@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +10,59 @@ import torch
 
 from lors.artifacts import save
 from lors.errors import InputError
-from lors.experts import TrajectoryStore
+from lors.experts import Snapshot, TrajectoryStore
 
-NOTHING = np.zeros((3, 2), dtype=bool)
 ORIGIN = {"data": "flickr", "encoder": {"image": "nfnet"}}
+
+
+def snapshots(trajectory: torch.Tensor) -> list[Snapshot]:
+    """An expert of these parameters that learned a pair of two at every other epoch."""
+    return [Snapshot(t, np.array([e % 2 == 1, False])) for e, t in enumerate(trajectory)]
 
 
 def test_snapshots_come_back_as_they_went_in(tmp_path: Path) -> None:
     store = TrajectoryStore(tmp_path, ORIGIN)
-    trajectory, learned = torch.randn(4, 9), np.array([[True, False], [False, True], [True, True]])
-    store.add(0, trajectory, learned)
+    trajectory = torch.randn(4, 9)
+    store.add(0, snapshots(trajectory))
     assert torch.equal(store.snapshots(0, [1, 3]), trajectory[[1, 3]])
-    assert np.array_equal(store.learned(0), learned)
+    assert store.learned(0).tolist() == [[True, False], [False, False], [True, False]]
+    assert [path.name for path in tmp_path.iterdir()] == ["expert-000.safetensors"]
+
+
+def test_an_expert_cut_short_keeps_the_snapshots_it_had(tmp_path: Path) -> None:
+    store, trajectory = TrajectoryStore(tmp_path, ORIGIN), torch.randn(4, 9)
+
+    def dies() -> Iterator[Snapshot]:
+        yield from snapshots(trajectory)[:3]
+        raise MemoryError("killed")
+
+    with pytest.raises(MemoryError):
+        store.add(0, dies())
+    assert store.missing(1) == [0]
+    begun = store.begun(0)
+    assert torch.equal(torch.stack([snapshot.theta for snapshot in begun]), trajectory[:3])
+    store.add(0, snapshots(trajectory))
+    assert torch.equal(store.snapshots(0, range(4)), trajectory)
+
+
+def test_snapshots_after_a_damaged_one_do_not_count(tmp_path: Path) -> None:
+    store = TrajectoryStore(tmp_path, ORIGIN)
+    with pytest.raises(RuntimeError):
+        store.add(0, (Snapshot(torch.ones(e), np.zeros(2, bool)) for e in range(1, 4)))
+    (_, damaged, last) = sorted(tmp_path.glob("unfinished-000/*"))
+    damaged.write_bytes(damaged.read_bytes()[:-4])
+    assert len(store.begun(0)) == 1
+    assert not last.exists()
+    other = TrajectoryStore(tmp_path, {"data": "coco"})
+    assert other.begun(0) == []
+
+
+def test_an_expert_is_trained_by_one_process(tmp_path: Path) -> None:
+    store, other = (TrajectoryStore(tmp_path, ORIGIN) for _ in range(2))
+    with store.claim(0) as mine, other.claim(0) as theirs, other.claim(1) as another:
+        assert (mine, theirs, another) == (True, False, True)
+    with other.claim(0) as free:
+        assert free
 
 
 def test_experts_without_what_was_learned_say_what_to_do(tmp_path: Path) -> None:
@@ -33,7 +75,7 @@ def test_experts_without_what_was_learned_say_what_to_do(tmp_path: Path) -> None
 
 def test_only_the_snapshots_asked_for_are_read(tmp_path: Path) -> None:
     store = TrajectoryStore(tmp_path, ORIGIN)
-    store.add(0, torch.stack([torch.full((1000,), float(i)) for i in range(4)]), NOTHING)
+    store.add(0, snapshots(torch.stack([torch.full((1000,), float(i)) for i in range(4)])))
     # Overwrite the last snapshot on disk: reading the others must not notice.
     path = store.path(0)
     content = bytearray(path.read_bytes())
@@ -46,12 +88,12 @@ def test_only_the_snapshots_asked_for_are_read(tmp_path: Path) -> None:
 
 def test_missing_lists_what_is_not_there(tmp_path: Path) -> None:
     store = TrajectoryStore(tmp_path, ORIGIN)
-    store.add(1, torch.zeros(2, 3), NOTHING)
+    store.add(1, snapshots(torch.zeros(2, 3)))
     assert store.missing(3) == [0, 2]
 
 
 def test_experts_of_another_origin_are_refused_by_what_differs(tmp_path: Path) -> None:
-    TrajectoryStore(tmp_path, ORIGIN).add(0, torch.zeros(2, 3), NOTHING)
+    TrajectoryStore(tmp_path, ORIGIN).add(0, snapshots(torch.zeros(2, 3)))
     other = {"data": "flickr", "encoder": {"image": "resnet50"}}
     with pytest.raises(InputError, match=r"encoder\.image: nfnet, not resnet50"):
         TrajectoryStore(tmp_path, other)
@@ -60,7 +102,7 @@ def test_experts_of_another_origin_are_refused_by_what_differs(tmp_path: Path) -
 
 def test_a_truncated_expert_is_refused(tmp_path: Path) -> None:
     store = TrajectoryStore(tmp_path, ORIGIN)
-    store.add(0, torch.zeros(2, 3), NOTHING)
+    store.add(0, snapshots(torch.zeros(2, 3)))
     path = store.path(0)
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(InputError, match="damaged"):

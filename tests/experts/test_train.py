@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -10,13 +12,15 @@ from lors.workbench import Workbench
 
 
 def expert(bench: Workbench, number: int) -> tuple[torch.Tensor, np.ndarray]:
-    return train_expert(
+    snapshots = train_expert(
         bench.model("expert", number),
         bench.real["train"],
         bench.config.experts,
         bench.config.data,
         number,
     )
+    thetas, learned = zip(*snapshots, strict=True)
+    return torch.stack(thetas), np.stack(learned[1:])
 
 
 def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(bench: Workbench) -> None:
@@ -48,10 +52,19 @@ def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Wor
 def test_the_two_sides_can_have_rates_of_their_own(bench: Workbench) -> None:
     config = bench.config.experts.model_copy(update={"epochs": 1, "rate": 1e-9, "text_rate": 0.1})
     model = bench.model("expert", 0)
-    (start, end), _ = train_expert(model, bench.real["train"], config, bench.config.data, 0)
+    snapshots = train_expert(model, bench.real["train"], config, bench.config.data, 0)
+    start, end = (snapshot.theta for snapshot in snapshots)
     image, _ = bench.flat.sides
     torch.testing.assert_close(start[:image], end[:image], rtol=0, atol=1e-6)
     assert (end - start)[image:].norm() > 0.01
+
+
+def test_training_that_was_cut_short_goes_on_to_the_same_bits(bench: Workbench) -> None:
+    whole, _ = expert(bench, 0)
+    setting = (bench.real["train"], bench.config.experts, bench.config.data, 0)
+    begun = list(islice(train_expert(bench.model("expert", 0), *setting), 2))
+    again = list(train_expert(bench.model("another"), *setting, begun))
+    assert torch.equal(torch.stack([snapshot.theta for snapshot in again]), whole)
 
 
 def test_experts_already_there_are_not_trained_again(

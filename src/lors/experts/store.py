@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.artifacts import open_artifact, save
+from lors.artifacts import load, open_artifact, save
 from lors.config import difference
 from lors.errors import InputError
+from lors.experts.train import Snapshot
+from lors.locks import locked
 
 __all__ = ["TrajectoryStore"]
 
-KIND = "trajectory"
+KIND, PARTIAL = "trajectory", "snapshot"
 
 
 class TrajectoryStore:
@@ -49,16 +53,51 @@ class TrajectoryStore:
         """Which of the first ``count`` experts are not there yet."""
         return [expert for expert in range(count) if not self.path(expert).exists()]
 
-    def add(self, expert: int, trajectory: Tensor, learned: np.ndarray) -> None:
-        """Keep an expert.
+    def add(self, expert: int, snapshots: Iterable[Snapshot]) -> None:
+        """Keep an expert, snapshot by snapshot as they come, so that none is lost in a crash.
 
         Args:
             expert: its number.
-            trajectory: its parameters at the start and after every epoch. Shape: (T + 1, P)
-            learned: which pairs it had learned at which epoch. Shape: (T, M)
+            snapshots: at the start and after every epoch.
         """
-        tensors = {"theta": trajectory, "learned": torch.from_numpy(learned)}
+        thetas, learned = [], []
+        for epoch, snapshot in enumerate(snapshots):
+            thetas.append(snapshot.theta)
+            learned.append(torch.from_numpy(snapshot.learned))
+            path = self._snapshot(expert, epoch)
+            if not path.exists():
+                tensors = {"theta": thetas[-1], "learned": learned[-1]}
+                save(path, PARTIAL, {"origin": self.origin}, tensors)
+        tensors = {"theta": torch.stack(thetas), "learned": torch.stack(learned[1:])}
         save(self.path(expert), KIND, {"origin": self.origin}, tensors)
+        shutil.rmtree(self._unfinished(expert))
+
+    def begun(self, expert: int) -> list[Snapshot]:
+        """The snapshots of an expert whose training was cut short, as far as they are whole."""
+        snapshots: list[Snapshot] = []
+        whole = True
+        for path in sorted(self._unfinished(expert).glob("*.safetensors")):
+            whole = whole and path == self._snapshot(expert, len(snapshots))
+            try:
+                header, tensors = load(path, PARTIAL)
+                whole = whole and not difference(self.origin, header.get("origin", {}))
+            except InputError:
+                whole = False
+            if whole:
+                snapshots.append(Snapshot(tensors["theta"], tensors["learned"].numpy()))
+            else:
+                path.unlink()
+        return snapshots
+
+    def claim(self, expert: int, wait: bool = False) -> AbstractContextManager[bool]:
+        """Whether this process is the one to train an expert; see ``locks.locked``."""
+        return locked(self.folder / f".expert-{expert:03d}.lock", wait)
+
+    def _unfinished(self, expert: int) -> Path:
+        return self.folder / f"unfinished-{expert:03d}"
+
+    def _snapshot(self, expert: int, epoch: int) -> Path:
+        return self._unfinished(expert) / f"epoch-{epoch:04d}.safetensors"
 
     def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
         """The parameters of an expert after these epochs. Shape: (len(epochs), P)"""

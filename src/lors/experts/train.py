@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,12 +14,31 @@ from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import nce
 from lors.training import Batch, sgd, train_step
 
-__all__ = ["train_expert"]
+__all__ = ["Snapshot", "train_expert"]
+
+
+class Snapshot(NamedTuple):
+    """An expert after an epoch.
+
+    Args:
+        theta: its parameters. Shape: (P,)
+        learned: whether it learned each pair in that epoch, that is, whether the pair's caption was
+            retrieved first in its batch. Where an epoch shows each caption of an image, the last
+            one counts. Shape: (M,)
+    """
+
+    theta: Tensor
+    learned: np.ndarray
 
 
 def train_expert(
-    model: DualEncoder, real: EncodedSplit, config: ExpertsConfig, data: DataConfig, expert: int
-) -> tuple[Tensor, np.ndarray]:
+    model: DualEncoder,
+    real: EncodedSplit,
+    config: ExpertsConfig,
+    data: DataConfig,
+    expert: int,
+    begun: Sequence[Snapshot] = (),
+) -> Iterator[Snapshot]:
     """Train one expert with plain SGD.
 
     Args:
@@ -25,22 +47,23 @@ def train_expert(
         config: epochs, batch size and learning rate.
         data: how an epoch shows captions and whether images are augmented.
         expert: which one; draws the order of the data.
+        begun: the snapshots of an interrupted training run, to go on from.
 
-    Returns:
-        θ at the start and after every epoch, of shape (T + 1, P); and whether each pair was learned
-        at each epoch, that is, its caption retrieved first in its batch, of shape (T, M). Where an
-        epoch shows each caption of an image, the last one counts.
+    Yields:
+        T + 1 snapshots: at the start, with nothing learned, and after every epoch.
     """
     flat = FlatModel(model)
     optimizer = sgd(model, config.rates())
-    trajectory = [flat.flatten(model).cpu()]
-    learned = np.zeros((config.epochs, len(real)), dtype=bool)
-    for epoch in range(config.epochs):
+    begun = begun or [Snapshot(flat.flatten(model).cpu(), np.zeros(len(real), dtype=bool))]
+    yield from begun
+    parameter = next(model.parameters())
+    flat.load(begun[-1].theta.to(parameter), model)
+    for epoch in range(len(begun) - 1, config.epochs):
+        learned = np.zeros(len(real), dtype=bool)
         keys = (config.seed, "expert", expert, epoch)
         epoch_pairs = real.epoch(model, config.batch_size, data.captions, data.augment, *keys)
         for index, inputs, texts in epoch_pairs:
             batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs))
             retrieved = train_step(model, optimizer, batch, nce).argmax(1)
-            learned[epoch, index] = retrieved.cpu().numpy() == np.arange(len(index))
-        trajectory.append(flat.flatten(model).cpu())
-    return torch.stack(trajectory), learned
+            learned[index] = retrieved.cpu().numpy() == np.arange(len(index))
+        yield Snapshot(flat.flatten(model).cpu(), learned)
