@@ -14,7 +14,7 @@ function picture(look, pairs, label) {
     look.picture === null
       ? el("div", { class: "blank" }, look.name || "no picture")
       : el("img", { src: pairs.pictures[look.picture], alt: label, loading: "lazy", decoding: "async" });
-  const under = look.picture === null ? label : [label, look.name].filter(Boolean).join(" · ");
+  const under = look.picture === null || !look.name ? label : `${label}: ${look.name}`;
   return el("figure", { class: "picture" }, shown, el("figcaption", {}, under));
 }
 

@@ -94,7 +94,7 @@ class PairView:
         return [
             {
                 "picture": self.album.picture(index, real[index]) if has_pixels else None,
-                "name": f"nearest: real image {index}, cosine {cosine:.2f}",
+                "name": f"real image {index}, cosine {cosine:.2f}",
             }
             for index, cosine in zip(found.index[:, 0].tolist(), found.cosine[:, 0], strict=True)
         ]

@@ -63,7 +63,7 @@ def _what_was_done(run: Run) -> str:
     how_long += f" and {duration(seconds)}" if seconds else ""
     return (
         f"From {source}, {count} synthetic pairs were distilled{how_long}; with their similarity "
-        f"they take the storage of {run.distilled.storage():.2f} plain pairs."
+        f"they take the storage of {round(run.distilled.storage(), 2):g} plain pairs."
     )
 
 
