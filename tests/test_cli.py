@@ -22,7 +22,19 @@ def call(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize(
-    "command", ["distill", "select", "compare", "experts", "evaluate", "plan", "info", "presets"]
+    "command",
+    [
+        "distill",
+        "select",
+        "compare",
+        "experts",
+        "evaluate",
+        "export",
+        "push",
+        "plan",
+        "info",
+        "presets",
+    ],
 )
 def test_every_command_has_help(command: str) -> None:
     result = runner.invoke(app, [command, "--help"])

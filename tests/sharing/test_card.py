@@ -48,16 +48,21 @@ def test_its_code_trains_on_the_set(
     assert float(names["loss"].detach()) >= 0  # type: ignore[attr-defined]
 
 
-def test_its_code_uses_the_frozen_trunk_of_scope_heads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("scope", "uses"), [("heads", "distilled.image_standard"), ("all", "text_trunk.tower()")]
+)
+def test_its_code_fits_every_scope(
+    scope: str, uses: str, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = ["distill.iterations=1", "distill.evaluate_every=0", "evaluate.epochs=2"]
-    heads = ["encoder.scope=heads", "encoder.image_head=linear", "evaluate.seeds=1"]
-    run(load_config("tiny", [*quick, *heads]), tmp_path, references=False)
+    text = [f"encoder.text=transformers:{tiny_bert}", "encoder.text_length=8"]
+    heads = [f"encoder.scope={scope}", "encoder.image_head=linear", "evaluate.seeds=1"]
+    run(load_config("tiny", [*quick, *heads, *text]), tmp_path, references=False)
+    card_text = (tmp_path / CARD).read_text("utf-8")
+    assert str(tiny_bert.parent) not in card_text
     monkeypatch.chdir(tmp_path)
-    code = training((tmp_path / CARD).read_text("utf-8"))
-    assert "distilled.image_standard" in code
-    exec(compile(code, CARD, "exec"), {})
+    assert uses in training(card_text)
+    exec(compile(training(card_text), CARD, "exec"), {})
 
 
 def test_selected_pairs_are_not_called_synthetic(tiny_run: Path) -> None:

@@ -72,7 +72,10 @@ def test_it_holds_pictures_tables_and_the_configuration(
     tracked: Path, sessions: list[list[Any]]
 ) -> None:
     last = {name: row[name] for row in history(sessions[1]) for name in row}
-    assert last["synthetic images._type"] == "image-file" or last["synthetic images"]["_type"]
+    for name in ("synthetic images", "similarity"):
+        assert last[f"{name}._type"] == "image-file"
+    told = {u.key: json.loads(u.value_json) for r in sessions[1] for u in r.run.config.update}
+    assert told["distill"]["budget"] == 8
     media = list((tracked / "wandb").glob("offline-run-*/files/media/table/results*.json"))
     table = json.loads(media[0].read_text())
     results = json.loads((tracked / "results.json").read_text())["rows"]["distilled set"]

@@ -39,7 +39,7 @@ class WeightsAndBiases(Tracker):
                 resume="allow",
                 dir=str(out),
                 config=config.model_dump(mode="json"),
-                settings=wandb.Settings(console="off", silent=True),
+                settings=wandb.Settings(console="off"),
             )
         except wandb.Error as error:
             raise InputError(
