@@ -1,20 +1,27 @@
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lors.trackers.tensorboard import _text
+from lors.config import Config
+from lors.trackers.tensorboard import TensorBoard, _text
+
+READERS = "tensorboard.backend.event_processing"
+
+
+def read(run: Path) -> Any:
+    """What TensorBoard itself reads."""
+    accumulator = pytest.importorskip(f"{READERS}.event_accumulator")
+    return accumulator.EventAccumulator(str(run / "tensorboard")).Reload()
 
 
 @pytest.fixture(scope="module")
 def events(tracked: Path) -> Any:
-    """What TensorBoard itself reads."""
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    found = accumulator.EventAccumulator(str(tracked / "tensorboard"))
-    return found.Reload()
+    return read(tracked)
 
 
 def test_it_shows_every_record_once_though_the_run_was_resumed(tracked: Path, events: Any) -> None:
@@ -41,6 +48,19 @@ def test_it_shows_the_configuration_and_the_tables(tracked: Path, events: Any) -
     assert f"| {mean['chosen']['mean']['mean']:.4g} |" in text("results")
     assert text("pairs").count("\n") == 1 + 7
     assert "budget: 8" in text("config")
+
+
+def test_a_prolonged_run_replaces_its_end(tmp_path: Path, tiny: Config) -> None:
+    pytest.importorskip("tensorboard")
+    for first, last in ((0, 2), (2, 4)):
+        with TensorBoard(tmp_path, tiny, first) as tracker:
+            for step in range(first + 1, last + 1):
+                tracker.metrics(step, {"loss": 0.5})
+            tracker.table(last + 1, "results", ["set"], [["mine"]])
+    reader = importlib.import_module(f"{READERS}.plugin_event_accumulator")  # the pages' own
+    found = reader.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [event.step for event in found.Tensors("loss")] == [1, 2, 3, 4]
+    assert [event.step for event in found.Tensors("results/text_summary")] == [5]
 
 
 def test_a_caption_stays_in_its_cell() -> None:
