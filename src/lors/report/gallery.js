@@ -1,4 +1,5 @@
-const PAGE = 24;
+/** How many pairs are shown at first: on a phone, what follows should not be too far below. */
+const PAGE = matchMedia("(max-width: 44rem)").matches ? 8 : 24;
 
 /** The orders of the gallery: a name, the value of a pair, and whether the largest comes first. */
 const ORDERS = [
@@ -13,13 +14,13 @@ function picture(look, pairs, label) {
   const shown =
     look.picture === null
       ? el("div", { class: "blank" }, look.name || "no picture")
-      : el("img", { src: pairs.pictures[look.picture], alt: label, loading: "lazy", decoding: "async" });
+      : el("img", { src: pairs.pictures[look.picture], alt: label, decoding: "async" });
   const under = look.picture === null || !look.name ? label : `${label}: ${look.name}`;
   return el("figure", { class: "picture" }, shown, el("figcaption", {}, under));
 }
 
 /** The nearest captions of a text, the first in full ink. */
-function words(look, pairs, most = 3, label = "") {
+function words(look, pairs, label = "", most = look.texts.length) {
   return look.texts.slice(0, most).map(([caption, cosine], place) =>
     el(
       "p",
@@ -37,8 +38,8 @@ function card(pair, pairs) {
     ? el("div", { class: "two" }, picture(before, pairs, "initial"), picture(after, pairs, "distilled"))
     : picture(after, pairs, `pair ${pair.number}`);
   const told = before
-    ? [...words(before, pairs, 1, "before"), ...words(after, pairs, 3, "after")]
-    : words(after, pairs, 3);
+    ? [...words(before, pairs, "before"), ...words(after, pairs, "after")]
+    : words(after, pairs);
   return el("article", { class: "card" }, pictures, el("div", { class: "words" }, ...told), foot(pair));
 }
 
@@ -106,8 +107,8 @@ function ranked({ entries }, { pairs }) {
         "div",
         { class: "words" },
         el("div", { class: "value" }, short(value)),
-        ...words(pairs.items[other].after, pairs, 1, `text ${other}`),
-        ...words(pairs.items[image].after, pairs, 1, `its own`),
+        ...words(pairs.items[other].after, pairs, `text ${other}`, 1),
+        ...words(pairs.items[image].after, pairs, "its own", 1),
       ),
     ),
   );

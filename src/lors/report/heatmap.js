@@ -115,6 +115,6 @@ function inspect(shown, pairs, i, j, value) {
   shown.replaceChildren(
     el("div", {}, el("div", { class: "value" }, short(value)), el("div", { class: "quiet small" }, `image ${i}, text ${j}${i === j ? ": a pair" : ""}`)),
     picture(pairs.items[i].after, pairs, `image ${i}`),
-    el("div", { class: "words" }, ...words(pairs.items[j].after, pairs, 3, `text ${j}`)),
+    el("div", { class: "words" }, ...words(pairs.items[j].after, pairs, `text ${j}`)),
   );
 }

@@ -19,7 +19,8 @@ __all__ = ["PairView"]
 
 SHOWN = 1000
 """Of a larger set, the first pairs stand for all: nobody looks at more, and files stay small."""
-NEAREST = 3
+NEAREST = {"before": 1, "after": 3}
+"""How many captions are shown: a text begins as one, and may end among several."""
 
 Looks = list[dict[str, Any]]
 
@@ -77,7 +78,7 @@ class PairView:
     def _looks(self, pairs: SyntheticPairs, when: str) -> Looks:
         """For each pair, a picture or what stands in for it, and the nearest captions."""
         looks = self._pictures(pairs, when)
-        for look, texts in zip(looks, self._texts(pairs), strict=True):
+        for look, texts in zip(looks, self._texts(pairs, NEAREST[when]), strict=True):
             look["texts"] = texts
         return looks
 
@@ -99,11 +100,11 @@ class PairView:
             for index, cosine in zip(found.index[:, 0].tolist(), found.cosine[:, 0], strict=True)
         ]
 
-    def _texts(self, pairs: SyntheticPairs) -> list[list[tuple[int, float]]]:
+    def _texts(self, pairs: SyntheticPairs, most: int) -> list[list[tuple[int, float]]]:
         """The nearest captions of each text with their cosines; the same words count once."""
         if self.bench is None:
             return [[] for _ in range(self.count)]
-        found = nearest_captions(self.bench, pairs.texts[: self.count], NEAREST)
+        found = nearest_captions(self.bench, pairs.texts[: self.count], most)
         captions = self.bench.pairs.splits["train"].captions
         texts = []
         for indices, cosines in zip(found.index.tolist(), found.cosine.tolist(), strict=True):

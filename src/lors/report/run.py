@@ -10,6 +10,7 @@ import numpy as np
 
 from lors.artifacts import open_artifact
 from lors.config import Config
+from lors.pipeline import SET
 from lors.report import blocks
 from lors.report.blocks import Block
 from lors.report.measured import MADE, curves_section, recall_section
@@ -49,11 +50,13 @@ def run_content(run: Run, path: Path) -> dict[str, Any]:
 
 
 def _name(path: Path) -> str:
-    return path.resolve().name if path.is_dir() else path.stem
+    if path.is_dir():
+        return path.resolve().name
+    return path.resolve().parent.name if path.name == SET else path.stem
 
 
 def _what_was_done(run: Run) -> str:
-    config, count = run.config, len(run.distilled)
+    config, count = run.distilled.config, len(run.distilled)
     everything = run.results["rows"].get("full data", {}).get("pairs")
     source = f"{f'the {everything:,} training pairs of ' if everything else ''}{_data(config)}"
     if config.selection.kind is not None:
