@@ -104,7 +104,7 @@ def test_a_set_alone_is_exported_like_its_run(
 ) -> None:
     (tmp_path / "set.safetensors").write_bytes((tiny_run / SET).read_bytes())
     export(Run(tmp_path / "set.safetensors"), tmp_path / "out")
-    for name in ("metadata.jsonl", "similarity.csv", SET, "config.yaml"):
+    for name in ("metadata.jsonl", "similarity.csv", "texts.safetensors", "config.yaml"):
         assert (tmp_path / "out" / name).read_bytes() == (exported / name).read_bytes()
     assert "What it is worth" not in (tmp_path / "out" / "README.md").read_text("utf-8")
 
