@@ -11,7 +11,7 @@ from lors.errors import InputError
 
 def test_turns_alternate_and_the_first_is_not_counted() -> None:
     calls: list[str] = []
-    steps = {name: (lambda name=name: calls.append(name)) for name in "ab"}  # type: ignore[misc]
+    steps = {name: (lambda name=name: calls.append(name)) for name in "ab"}
     seconds = take_turns(steps, 3)
     assert "".join(calls) == "ab" + "abbaab"
     assert [len(times) for times in seconds.values()] == [3, 3]

@@ -72,7 +72,6 @@ def anchor_weights(
     return weights(images @ texts.T / temperature, similarity, n) / temperature
 
 
-@torch.no_grad()
 def embeddings(run: Run) -> tuple[Tensor, Tensor]:
     """A distilled set in the joint space of the first expert, after the last of the epochs that
     matching starts from. Shapes: (N, d), (N, d)
@@ -82,7 +81,8 @@ def embeddings(run: Run) -> tuple[Tensor, Tensor]:
     theta = bench.experts().snapshots(0, [run.config.matching.max_start_epoch])[0]
     bench.flat.load(theta.to(bench.device, bench.dtype), model)
     images, texts = (t.to(bench.device, bench.dtype) for t in (pairs.images, pairs.texts))
-    return model.embed_images(model.freeze(images)).cpu(), model.embed_texts(texts).cpu()
+    with torch.no_grad():
+        return model.embed_images(model.freeze(images)).cpu(), model.embed_texts(texts).cpu()
 
 
 def most_similar_image(similarity: np.ndarray) -> int:

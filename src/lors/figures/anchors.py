@@ -14,6 +14,7 @@ from lors.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["make", "plane"]
 
@@ -37,6 +38,7 @@ def make(run: Run) -> Drawing:
         _draw_map(axes, places, weight, n)
         axes.set_title(LABELS[loss])
         _draw_bars(lower, own, weight)
+    _draw_legend(figure)
     maps[0].set_ylabel("main direction across")
     bars[0].set_ylabel("pull, −W of the text")
     rows = [
@@ -79,6 +81,15 @@ def _draw_map(axes: Axes, places: np.ndarray, weight: np.ndarray, n: int) -> Non
     axes.plot(*places[n], "o", color="none", markeredgecolor=INK, markersize=11)
     axes.plot(1, 0, "*", color=INK, markersize=13)
     axes.set_xlabel("cosine to the image")
+
+
+def _draw_legend(figure: Figure) -> None:
+    axes = figure.axes[0]
+    (image,) = axes.plot([], [], "*", color=INK, markersize=11, label="the image")
+    (own,) = axes.plot([], [], "o", color="none", markeredgecolor=INK, label="its own text")
+    (pull,) = axes.plot([], [], "o-", color=BLUE, label="attracts it")
+    (push,) = axes.plot([], [], "o-", color=RED, label="repels it")
+    figure.legend(handles=[image, own, pull, push], loc="outside lower center", ncols=4)
 
 
 def _draw_bars(axes: Axes, similarity: np.ndarray, weight: np.ndarray) -> None:

@@ -6,6 +6,7 @@ matplotlib comes with an extra and is imported here alone, on use.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from lors.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "new_figure",
     "save",
     "style",
+    "whole_numbers",
     "wrapped",
 ]
 
@@ -51,7 +54,9 @@ STYLE: dict[Any, Any] = {
     "font.size": 9,
     "legend.fontsize": 8.5,
     "legend.frameon": False,
+    "savefig.bbox": "tight",
     "savefig.dpi": 150,
+    "savefig.pad_inches": 0.08,
     "svg.hashsalt": "lors",
     "text.color": INK,
     "text.parse_math": False,  # captions with $ in them are no formulas
@@ -100,9 +105,16 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure((width, height), layout="constrained")
+    figure = Figure((width, height), layout="compressed")
     FigureCanvasAgg(figure)
     return figure
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks for things that are counted."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def frame(axes: Axes) -> None:
@@ -126,7 +138,8 @@ def save(drawing: Drawing, name: str, folder: Path) -> list[Path]:
     paths = []
     for ending, about in metadata.items():
         paths.append(folder / f"{name}.{ending}")
-        with writing(paths[-1]) as temporary:
+        with writing(paths[-1]) as temporary, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
             drawing.figure.savefig(temporary, format=ending, metadata=about)
     paths.append(folder / f"{name}.csv")
     write_rows(paths[-1], drawing.rows)

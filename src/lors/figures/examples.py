@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lors.analysis.rows import Row
-from lors.figures.canvas import Drawing, new_figure, wrapped
-from lors.figures.shown import Shown, look_at, show_picture
+from lors.figures.canvas import Drawing, wrapped
+from lors.figures.shown import Shown, look_at, pair_grid, show_picture
 from lors.runs import Run
 
 __all__ = ["make"]
@@ -17,19 +17,12 @@ def make(run: Run) -> Drawing:
     """The first pairs of a run, each with its nearest real captions."""
     before, after = look_at(run, run.start), look_at(run, run.distilled.pairs)
     rows = [_row(pair, before, after) for pair in range(len(after.words))]
-    lines = min(LINES, -(-len(rows) // COLUMNS))
-    figure = new_figure(12, 2.75 * lines)
-    axes = figure.subplots(lines, 2 * COLUMNS, squeeze=False)
-    for place, each in enumerate(axes.flat):
-        pair = place // 2
-        if pair >= len(rows):
-            each.set_axis_off()
-            continue
-        shown, when = ((before, "before"), (after, "after"))[place % 2]
-        show_picture(each, shown, pair)
-        each.set_title(f"pair {pair}, {when}", fontsize=8)
-        words = wrapped(shown.words[pair], 24, lines=4)
-        each.set_xlabel(words, fontsize=7.5, loc="left")
+    figure, axes = pair_grid(min(LINES, -(-len(rows) // COLUMNS)), COLUMNS)
+    for pair, both in enumerate(axes.reshape(-1, 2)[: len(rows)]):
+        for each, shown, when in zip(both, (before, after), ("before", "after"), strict=True):
+            show_picture(each, shown, pair)
+            each.set_title(f"pair {pair}, {when}", fontsize=8)
+            each.set_xlabel(wrapped(shown.words[pair], 22, lines=4), fontsize=7.5, loc="left")
     return Drawing(figure, rows)
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lors.analysis.rows import Row
-from lors.figures.canvas import BLUE, GREY, RED, Drawing, new_figure, wrapped
-from lors.figures.shown import look_at, show_picture
+from lors.figures.canvas import BLUE, GREY, RED, Drawing, wrapped
+from lors.figures.shown import Shown, look_at, pair_grid, show_picture
 from lors.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["make", "ranked_pairs"]
 
 COLUMNS = 4
+COLOURS = {"largest": RED, "middle": GREY, "smallest": BLUE}
 
 
 def make(run: Run) -> Drawing:
@@ -23,24 +28,12 @@ def make(run: Run) -> Drawing:
     """
     similarity = run.distilled.pairs.similarity.matrix().float().cpu().numpy()
     shown, chosen = look_at(run, run.start), ranked_pairs(similarity, COLUMNS)
-    figure = new_figure(12, 8.2)
-    blocks: Any = figure.subfigures(len(chosen), 1)
+    figure, axes = pair_grid(len(chosen), COLUMNS)
     rows: list[Row] = []
-    for block, (group, pairs) in zip(blocks, chosen.items(), strict=True):
-        colour = {"largest": RED, "middle": GREY, "smallest": BLUE}[group]
-        block.suptitle(f"{group} similarity", x=0.01, ha="left", color=colour, fontsize=11)
-        axes = block.subplots(1, 2 * COLUMNS, squeeze=False)[0]
-        for each in axes[2 * len(pairs) :]:
-            each.set_axis_off()
-        for place, (image, text) in enumerate(pairs):
+    for line, (group, pairs) in zip(axes, chosen.items(), strict=True):
+        for both, (image, text) in zip(line, pairs, strict=False):
             value = float(similarity[image, text])
-            left, right = axes[2 * place], axes[2 * place + 1]
-            show_picture(left, shown, image)
-            show_picture(right, shown, text)
-            left.set_title(f"image {image}   s = {value:.3f}", fontsize=8)
-            right.set_title(f"of text {text}", fontsize=8, color=GREY)
-            words = wrapped(shown.words[text], 50, lines=2)
-            left.set_xlabel(words, fontsize=7.5, loc="left")
+            _show(both, shown, image, text, f"s = {value:.3f}", COLOURS[group])
             rows.append(
                 {
                     "group": group,
@@ -51,7 +44,22 @@ def make(run: Run) -> Drawing:
                     "caption_of_text": shown.words[text],
                 }
             )
+        line[0, 0].set_ylabel(f"{group} similarity", color=COLOURS[group], fontsize=10)
     return Drawing(figure, rows)
+
+
+def _show(
+    both: Sequence[Axes], shown: Shown, image: int, text: int, value: str, colour: str
+) -> None:
+    """An image, what belongs to the text beside it, and the text."""
+    for axes, pair in zip(both, (image, text), strict=True):
+        show_picture(axes, shown, pair)
+    both[0].set_title(f"image {image}", fontsize=8)
+    both[1].set_title(f"text {text}", fontsize=8)
+    label = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
+    place = both[0].transAxes
+    both[0].text(0.04, 0.05, value, color=colour, fontweight="bold", transform=place, bbox=label)
+    both[0].set_xlabel(wrapped(shown.words[text], 46, lines=2), fontsize=7.5, loc="left")
 
 
 def ranked_pairs(similarity: np.ndarray, count: int) -> dict[str, list[tuple[int, int]]]:

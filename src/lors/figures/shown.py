@@ -9,14 +9,15 @@ import numpy as np
 import torch
 
 from lors.analysis.neighbours import Neighbours, nearest_captions, nearest_images
-from lors.figures.canvas import GREY, frame
+from lors.figures.canvas import GREY, frame, new_figure
 from lors.runs import Run
 from lors.synthetic import SyntheticPairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["Shown", "look_at", "show_picture"]
+__all__ = ["Shown", "look_at", "pair_grid", "show_picture"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,20 @@ def look_at(run: Run, pairs: SyntheticPairs) -> Shown:
     return Shown(pictures, image, caption, words)
 
 
+def pair_grid(lines: int, columns: int) -> tuple[Figure, np.ndarray]:
+    """A figure of pictures two by two. Shape of its axes: (lines, columns, 2)"""
+    figure = new_figure(3 * columns, 2.3 * lines)
+    grid = figure.add_gridspec(lines, 3 * columns, width_ratios=[1, 1, 0.08] * columns)
+    axes = np.empty((lines, columns, 2), object)
+    for line, column, side in np.ndindex(axes.shape):
+        axes[line, column, side] = figure.add_subplot(grid[line, 3 * column + side])
+        axes[line, column, side].set_axis_off()
+    return figure, axes
+
+
 def show_picture(axes: Axes, shown: Shown, pair: int) -> None:
     """Put the picture of a pair on axes, or the number of its image if there is no picture."""
+    axes.set_axis_on()
     frame(axes)
     if shown.pictures is not None:
         axes.imshow(shown.pictures[pair], interpolation="nearest")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lors.analysis.spectrum import without_diagonal
-from lors.figures.canvas import GOLD, GREY, Drawing, new_figure
+from lors.figures.canvas import GOLD, GREY, Drawing, new_figure, whole_numbers
 from lors.runs import Run
 
 __all__ = ["make"]
@@ -22,11 +22,13 @@ def make(run: Run) -> Drawing:
     left.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     left.set(ylim=(count - 0.5, -0.5), xlabel="similarity to its own text", ylabel="image")
     left.set_title("Diagonal")
-    reach = float(np.abs(residual).max()) or 1.0
+    reach = float(np.quantile(np.abs(residual), 0.99)) or 1.0  # a few outliers would pale the rest
     heat = right.imshow(residual, cmap="RdBu_r", vmin=-reach, vmax=reach, interpolation="nearest")
     right.set(xlabel="text", ylabel="image")
     right.set_title("Residual, off the diagonal")
-    figure.colorbar(heat, ax=right, shrink=0.85).outline.set_visible(False)
+    figure.colorbar(heat, ax=right, shrink=0.85, extend="both").outline.set_visible(False)
+    for axis in (left.yaxis, right.xaxis, right.yaxis):
+        whole_numbers(axis)
     rows = [
         {"image": i, "text": j, "similarity": float(similarity[i, j])}
         for i, j in np.ndindex(similarity.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lors.analysis.spectrum import spectra
-from lors.figures.canvas import BLUE, GOLD, RED, Drawing, new_figure
+from lors.figures.canvas import BLUE, GOLD, RED, Drawing, new_figure, whole_numbers
 from lors.runs import Run
 
 __all__ = ["make"]
@@ -17,11 +17,15 @@ def make(run: Run) -> Drawing:
     place, full, residual, gaussian = (
         np.array([row[name] for row in rows]) for name in ("place", "full", "residual", "gaussian")
     )
-    figure = new_figure(6.4, 3.8)
-    axes = figure.subplots()
-    axes.bar(place, full, width=0.9, color=GOLD, label="S")
-    axes.bar(place, residual, width=0.9, color=RED, label="S without its diagonal")
-    axes.plot(place, gaussian, color=BLUE, linewidth=1.8, label="Gaussian matrix like the latter")
-    axes.set(xlim=(0.4, len(rows) + 0.6), xlabel="place", ylabel="singular value")
-    axes.legend()
+    figure = new_figure(10, 3.6)
+    left, right = figure.subplots(1, 2)
+    left.bar(place, full, width=1, color=GOLD, label="S")
+    for axes in (left, right):
+        axes.bar(place, residual, width=1, color=RED, label="S without its diagonal")
+        axes.plot(place, gaussian, color=BLUE, linewidth=1.8, label="Gaussian matrices like it")
+        axes.set(xlim=(0.5, len(rows) + 0.5), xlabel="place", ylabel="singular value")
+        whole_numbers(axes.xaxis)
+    left.set_title("With the diagonal")
+    right.set_title("Without it, enlarged")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return Drawing(figure, rows)

@@ -32,7 +32,7 @@ def make(table: Path) -> Drawing:
             axes.bar(place, float(row["variance"]), width=0.7, color=COLOURS[row["kind"]])
         names = [str(row["dataset"]) for row in own]
         axes.set_xticks(range(len(own)), names, rotation=40, ha="right")
-        axes.set_title(Path(encoder).name if "@" in encoder else encoder)
+        axes.set_title(encoder.partition("@/")[0])
     panels[0].set_ylabel("variance per dimension")
     kinds = dict.fromkeys(row["kind"] for row in rows)
     handles = [panels[0].bar(0, 0, color=COLOURS[kind], label=LABELS[kind]) for kind in kinds]
