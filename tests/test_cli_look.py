@@ -54,9 +54,11 @@ def test_spectrum_and_neighbours_of_a_run(tiny_run: Path) -> None:
     assert "before" in result.output
 
 
-def test_efficiency_ends_with_a_sentence() -> None:
-    result = runner.invoke(app, ["analyze", "efficiency", "tiny", "--iterations", "2"])
-    assert "ms more per iteration" in result.output
+def test_efficiency_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"similarity": kind, "more_seconds": 0.002, "error": 0.001} for kind in ("a", "b")]
+    monkeypatch.setattr("lors.analysis.efficiency.efficiency", lambda *_: rows)
+    result = runner.invoke(app, ["analyze", "efficiency", "tiny"])
+    assert "+2.00 ± 1.00 ms more per iteration" in result.output
 
 
 def test_figures_are_listed() -> None:
