@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from lors.distilled import DistilledSet
     from lors.evaluate import measure, train_on
     from lors.pipeline import evaluate_set, run
+    from lors.report import write_report
     from lors.workbench import Workbench
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "measure",
     "run",
     "train_on",
+    "write_report",
 ]
 
 _HOMES = {
@@ -28,6 +30,7 @@ _HOMES = {
     "measure": "evaluate",
     "run": "pipeline",
     "train_on": "evaluate",
+    "write_report": "report",
 }
 
 

@@ -56,22 +56,33 @@ def test_the_best_is_marked_in_bars_and_table(content: dict[str, Any]) -> None:
         ("LoRS", 21.0, True),
     ]
     assert group["reference"] == 43.21
-    assert [c["text"] for c in table["rows"][0]] == ["8 pairs", "11.0 ± 1.4", "21.0 ± 1.4", "–"]
-    assert [c["strong"] for c in table["rows"][0]] == [False, False, True, False]
+    assert table["head"] == ["", "8 pairs", "16 pairs"]
+    assert [[cell["text"] for cell in row] for row in table["rows"]] == [
+        ["Random", "11.0 ± 1.4", "–"],
+        ["LoRS", "21.0 ± 1.4", "–"],
+        ["DC", "–", "–"],
+    ]
+    assert [row[1]["strong"] for row in table["rows"]] == [False, True, False]
 
 
 def test_two_sentences_name_the_winner(content: dict[str, Any]) -> None:
     assert "2 × 3 cells were run with 2 seeds" in content["lead"][0]
-    assert content["lead"][1].startswith("LoRS is best in 1 of 2: 8 pairs, 21.0 ± 1.4 against 11.0")
+    assert content["lead"][1].startswith("LoRS is best in 1 of 2 contests, for 8 pairs with 21.0 ±")
 
 
 def test_failed_runs_are_named(content: dict[str, Any]) -> None:
     assert content["notes"] == ["No result: 8 pairs, DC, seed 0: the loss <b>diverged</b>"]
 
 
+def test_all_recalls_of_a_contest_are_in_one_table(content: dict[str, Any]) -> None:
+    first, _ = section_of(content, "All recalls")["blocks"]
+    assert first["head"] == ["8 pairs", "IR@1", "IR@5", "IR@10", "TR@1", "TR@5", "TR@10"]
+    assert [cell["text"] for cell in first["rows"][1]] == ["LoRS", *["21.0 ± 1.4"] * 6]
+
+
 def test_time_and_every_seed_are_there(content: dict[str, Any]) -> None:
-    seconds = section_of(content, "Time")["blocks"][1]["rows"][0]
-    assert seconds[2] == {"text": "61.0 ± 1.4", "strong": False}
+    seconds = section_of(content, "Time")["blocks"][1]["rows"][1]
+    assert seconds[1] == {"text": "61.0 ± 1.4", "strong": False}
     runs = section_of(content, "Runs")["blocks"][0]
     assert len(runs["rows"]) == 5
 

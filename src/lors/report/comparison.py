@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lors.compare.render import Line
+from lors.compare.render import Entry, Line
 from lors.compare.results import Record, lines
 from lors.compare.table import Table, Variant, cell_name
 from lors.errors import InputError
 from lors.report import blocks
 from lors.report.blocks import Block
-from lors.retrieval import METRICS
+from lors.retrieval import METRICS, metric_label
 
 __all__ = ["comparison_content", "is_comparison"]
 
@@ -93,8 +93,8 @@ def _victory(table: Table, winner: str, wins: int, contests: Sequence[dict[str, 
     ranking = sorted(entries, key=lambda name: entries[name].mean, reverse=not fast)
     ours, next_best = (entries[name].text("", "", "±") for name in ranking[:2])
     return (
-        f"{winner} is {'fastest' if fast else 'best'} in {wins} of {len(contests)}: "
-        f"{first['title']}, {ours} against {next_best} of {ranking[1]}."
+        f"{winner} is {'fastest' if fast else 'best'} in {wins} of {len(contests)} contests, "
+        f"for {first['title']} with {ours} against {next_best} of {ranking[1]}."
     )
 
 
@@ -132,7 +132,7 @@ def _result_section(
         "Result",
         blocks.text(f"{what}, ± deviation over seeds; the best of each contest is marked."),
         blocks.bars(*groups),
-        _table_block(table, mean),
+        _method_table(table, mean),
     )
 
 
@@ -143,20 +143,38 @@ def _full_data(table: Table, references: Sequence[dict[str, Any]], contest: str)
     return here[0] if len(here) == 1 and table.measure == "recall" else None
 
 
-def _table_block(table: Table, of: Sequence[Line], marked: bool = True) -> Block:
-    def cells(line: Line) -> list[Block]:
-        numbers = (blocks.cell(e.text("", "", "±"), marked and e.best) for e in line.entries)
-        return [blocks.cell(line.label), *numbers]
-
-    return blocks.table(["", *(column.label for column in table.columns)], map(cells, of))
+def _method_table(table: Table, of: Sequence[Line], marked: bool = True) -> Block:
+    """One line for each that competes, one column for each contest."""
+    contests = _contests(table, of)
+    titles = [contest["title"] for contest in contests]
+    return _grid("", titles, [contest["entries"] for contest in contests], marked)
 
 
 def _every_recall_section(table: Table, records: Sequence[Record]) -> Block | None:
+    """A table for each contest: all recalls of all that compete."""
     if table.measure == "seconds":
         return None
-    by_metric = [lines(table, records, metric) for metric in METRICS]
-    every = [line for row in zip(*by_metric, strict=True) for line in row]
-    return blocks.section("All recalls", _table_block(table, every))
+    by_metric = [_contests(table, lines(table, records, metric)) for metric in METRICS]
+    tables = [
+        _grid(same[0]["title"], list(map(metric_label, METRICS)), [c["entries"] for c in same])
+        for same in zip(*by_metric, strict=True)
+    ]
+    return blocks.section("All recalls", *tables)
+
+
+def _grid(
+    corner: str,
+    titles: Sequence[str],
+    columns: Sequence[Sequence[tuple[str, Entry]]],
+    marked: bool = True,
+) -> Block:
+    """A table made of columns that all have the same names at their entries."""
+
+    def cells(line: Sequence[tuple[str, Entry]]) -> list[Block]:
+        numbers = (blocks.cell(e.text("", "", "±"), marked and e.best) for _, e in line)
+        return [blocks.cell(line[0][0]), *numbers]
+
+    return blocks.table([corner, *titles], map(cells, zip(*columns, strict=True)))
 
 
 def _time_section(table: Table, records: Sequence[Record]) -> Block | None:
@@ -167,7 +185,7 @@ def _time_section(table: Table, records: Sequence[Record]) -> Block | None:
     return blocks.section(
         "Time",
         blocks.text("Seconds of distillation, validation included; selected sets need none."),
-        _table_block(plain, lines(plain, records, "seconds"), marked=False),
+        _method_table(plain, lines(plain, records, "seconds"), marked=False),
     )
 
 
