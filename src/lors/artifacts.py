@@ -1,11 +1,16 @@
-"""Files: tensors with a validated JSON header, written whole or not at all, never unpickled."""
+"""Files: tensors with a validated JSON header, written whole or not at all, never unpickled.
+
+A file carries checksums of its header and of its tensors: safetensors itself checks only that sizes
+fit, and a flipped bit in a number would go unnoticed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,12 +20,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lors.errors import InputError
+from lors.errors import InputError, choose
+from lors.headers import FORMAT, HEADERS, parse_header
 
 __all__ = ["FORMAT", "home", "load", "open_artifact", "save", "versions", "write_text", "writing"]
 
-FORMAT = 1
-"""Version of all file formats; raised when a reader of the old one could misread a new file."""
+TENSORS = 10_000
+DTYPES = {"BF16", "F16", "F32", "F64", "I32", "I64", "U8", "BOOL"}
+"""What a file may hold; safetensors itself refuses headers of more than 100 MB, and any shapes,
+offsets and sizes that do not fit each other."""
 
 
 def home() -> Path:
@@ -40,9 +48,23 @@ def writing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
+        _sync(temporary)
         os.replace(temporary, path)
+        with suppress(OSError):  # some network mounts cannot sync folders
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait for the disk: without, a power cut may keep the new name and lose its content."""
+    if os.name == "nt":  # can sync neither folders nor files that are open for reading
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -56,22 +78,40 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
 
     Args:
         path: where to.
-        kind: what it is, e.g. ``"trajectory"``; a reader that expects another kind refuses it.
+        kind: what it is, a name in ``HEADERS``; a reader that expects another kind refuses it.
         header: anything JSON can hold.
         tensors: the numbers.
     """
-    about = {"format": FORMAT, "kind": kind, **header}
+    choose(HEADERS, kind, "kind of artefact")
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    about = {**header, "format": FORMAT, "kind": kind, "checksum": _checksum(plain)}
+    text = json.dumps(about, allow_nan=False)
     with writing(path) as temporary:
-        save_file(plain, temporary, metadata={"lors": json.dumps(about)})
+        save_file(plain, temporary, metadata={"lors": text, "check": _digest(text)})
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @contextmanager
 def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
     """The header of an artefact and a handle that reads its tensors lazily.
 
+    The header and the sizes are checked, the tensors' checksum is not: see ``load``.
+
     Raises:
-        InputError: absent, truncated, not one of ours, of another kind, or of a newer format.
+        InputError: absent, truncated, not one of ours, of another kind, or of a newer format; or
+            a tensor that is asked for is not there.
     """
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}")
@@ -81,22 +121,49 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
         raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
     with handle:
         try:
-            header = json.loads((handle.metadata() or {})["lors"])
-            found_format, found_kind = int(header["format"]), str(header["kind"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{str(path)!r} was not written by lors: it has no header") from None
-        if found_format > FORMAT:
+            header = _header(path, handle.metadata() or {}, kind)
+            _check_tensors(path, handle)
+            yield header, handle
+        except SafetensorError as error:
+            raise InputError(f"{str(path)!r} is damaged: {error}") from None
+
+
+def _header(path: Path, metadata: Mapping[str, str], kind: str | None) -> dict[str, Any]:
+    if "lors" not in metadata:
+        raise InputError(f"{str(path)!r} was not written by lors: it has no header")
+    header = parse_header(metadata["lors"], kind, repr(str(path)))
+    checked = "check" in metadata or header["checksum"] is not None
+    if checked and metadata.get("check") != _digest(metadata["lors"]):
+        raise InputError(f"{str(path)!r} is damaged: its header does not fit its checksum")
+    return header
+
+
+def _check_tensors(path: Path, handle: Any) -> None:
+    """What safetensors allows and we never write."""
+    names = list(handle.keys())
+    if len(names) > TENSORS:
+        raise InputError(f"{str(path)!r} is damaged: it holds {len(names)} tensors")
+    for name in names:
+        entry = handle.get_slice(name)
+        if entry.get_dtype() not in DTYPES or max(entry.get_shape(), default=0) >= 2**40:
             raise InputError(
-                f"{str(path)!r} has format {found_format}, but this lors reads up to {FORMAT}: "
-                "upgrade lors to open it"
+                f"{str(path)!r} is damaged: {name[:60]!r} is {entry.get_dtype()} of shape "
+                f"{entry.get_shape()}"
             )
-        if kind is not None and found_kind != kind:
-            raise InputError(f"{str(path)!r} holds a {found_kind}, not a {kind}")
-        yield header, handle
 
 
 def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The header and all tensors of an artefact."""
+    """The header and all tensors of an artefact.
+
+    Raises:
+        InputError: as ``open_artifact``; or a checksum does not fit, or a number is not finite.
+    """
     with open_artifact(path, kind) as (header, handle):
-        tensors: dict[str, Tensor] = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
-    return header, {name: torch.as_tensor(t) for name, t in tensors.items()}
+        # Copies, because what the handle gives changes, or crashes, with the file below it.
+        tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118
+    if header["checksum"] not in (None, _checksum(tensors)):
+        raise InputError(f"{str(path)!r} is damaged: its numbers do not fit their checksum")
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{str(path)!r} is damaged: not all of {name[:60]!r} is finite")
+    return header, tensors

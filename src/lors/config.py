@@ -6,6 +6,7 @@ A file may start from another with ``base: NAME`` and say only what differs.
 from __future__ import annotations
 
 import copy
+import reprlib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -42,16 +43,27 @@ __all__ = [
 
 Count = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-UserPath = Annotated[Path, AfterValidator(lambda path: path.expanduser())]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
+CONFIG_BYTES = 100_000
+
+
+def _expanded(path: Path) -> Path:
+    """``~`` is the home folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # there is no such user
+        raise ValueError(str(error)) from None
+
+
+UserPath = Annotated[Path, AfterValidator(_expanded)]
 
 
 def _weights(value: Any) -> Any:
     """``none`` is no weights, and ``~`` the home folder."""
     if not isinstance(value, str) or value == "none":
         return None if value == "none" else value
-    return value if value == "hub" else str(Path(value).expanduser())
+    return value if value == "hub" else str(_expanded(Path(value)))
 
 
 def _names(value: Any) -> Any:
@@ -60,7 +72,7 @@ def _names(value: Any) -> Any:
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -206,6 +218,12 @@ class DistillConfig(Section):
         None, ge=1e-4, allow_inf_nan=False, description="of the text side; default: inner_rate"
     )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
+    retries: int = Field(
+        0,
+        ge=0,
+        description="how often to go back to the last checkpoint and halve the rate that was to "
+        "blame, when numbers turn non-finite",
+    )
     evaluate_every: int = Field(
         0,
         ge=0,
@@ -349,10 +367,7 @@ def _read(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         raise InputError(f"configuration {name!r} is its own base: {' -> '.join((*above, name))}")
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the configuration {name!r}: {error}") from None
+        text = _read_text(path)
     else:
         known = presets()
         if name not in known:
@@ -379,11 +394,32 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+class _Loader(yaml.SafeLoader):
+    """Plain values only. Without aliases, because a few lines of them can stand for gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not supported: write the value out")
+        return super().compose_node(parent, index)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise OSError("there is no such file")
+        if path.stat().st_size > CONFIG_BYTES:
+            raise OSError(f"a configuration has at most {CONFIG_BYTES:,} bytes")
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the configuration {str(path)!r}: {error}") from None
+
+
 def _parse(text: str, what: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{what} is not valid YAML: {' '.join(str(error).split())}") from None
+        return yaml.load(text, _Loader)
+    except Exception as error:  # PyYAML's own, and what its constructors raise on odd values
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{what} is not valid YAML: {reason}") from None
 
 
 def _put(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
@@ -409,4 +445,4 @@ def _sentence(error: ValidationError) -> str:
     message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
     if not where:
         return message
-    return f"setting {where!r} {message} (it is {problem['input']!r})"
+    return f"setting {where!r} {message} (it is {reprlib.repr(problem['input'])})"

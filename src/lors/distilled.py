@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from lors import artifacts
-from lors.config import Config
+from lors.config import Config, load_config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.errors import InputError, choose
+from lors.headers import first_problem
 from lors.losses import LOSSES, Loss
 from lors.progress import Silent
 from lors.seeding import generator
-from lors.similarity import build_similarity
+from lors.similarity import SIMILARITIES, build_similarity
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
@@ -165,28 +167,85 @@ class DistilledSet:
         header, tensors = artifacts.load(Path(path), KIND)
         try:
             return cls._restore(header, tensors)
+        except ValidationError as error:
+            raise InputError(f"{str(path)!r} is damaged: {first_problem(error)}") from None
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{str(path)!r} is damaged: {error}") from None
+            reason = " ".join(str(error).split())
+            raise InputError(f"{str(path)!r} is damaged: {reason}") from None
+        except InputError as error:
+            raise InputError(f"{str(path)!r} cannot be used: {error}") from None
 
     @classmethod
     def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
-        config = Config.model_validate(header["config"])
+        config, count = load_config(header["config"]), header["pairs"]
+        choose(LOSSES, config.loss, "loss")
         groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
         for name, tensor in tensors.items():
             group, _, rest = name.partition(".")
             known = group in groups
             groups[group if known else ""][rest if known else name] = tensor
-        similarity = build_similarity(config.similarity, header["pairs"])
-        pairs = SyntheticPairs(groups[""]["images"], groups[""]["texts"], similarity)
-        pairs.load_state_dict(groups[""])
-        trunk = header["text_trunk"]
+        own = groups[""]
+        _check_pairs(config, count, own)
+        similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
+        pairs = SyntheticPairs(own["images"], own["texts"], similarity)
+        pairs.load_state_dict(own)
+        saved = header["text_trunk"]
+        trunk = restore_text_trunk(saved["kind"], config.encoder, saved, groups["text_trunk"])
         standards = {name: Standard(**groups[name]) for name in STANDARDS if groups[name]}
-        return cls(
+        made = cls(
             pairs,
             config,
-            restore_text_trunk(trunk["kind"], config.encoder, trunk, groups["text_trunk"]),
+            trunk,
             tuple(header["mean"]),
             tuple(header["std"]),
-            str(header["image_trunk"]),
+            header["image_trunk"],
             **standards,
+        )
+        made._check_sizes()
+        return made
+
+    def _check_sizes(self) -> None:
+        """Refuse parts that come from different sets."""
+        encoder, images, texts = self.config.encoder, self.pairs.images, self.pairs.texts
+        wanted = {"text_standard": self.text_trunk.dim}
+        if encoder.space == "features":
+            wanted["image_standard"] = images.shape[1]
+        elif len(self.mean) != len(self.std) or len(self.mean) not in (1, images.shape[1]):
+            raise ValueError("mean and std of the pixels must be given for each channel")
+        if encoder.scope != "all" and texts.shape[1] != self.text_trunk.dim:
+            raise ValueError(
+                f"texts of {texts.shape[1]} numbers are no embeddings of a text trunk that gives "
+                f"{self.text_trunk.dim}"
+            )
+        for name in STANDARDS:
+            standard = getattr(self, name)
+            if standard is None:
+                continue
+            size = wanted.get(name, len(standard.mean.reshape(-1)))
+            if standard.mean.shape != (size,) or standard.scale.shape or not standard.scale > 0:
+                raise ValueError(f"{name} does not standardise {size} numbers")
+
+
+def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are no synthetic pairs, before a similarity of their size is built."""
+    image_dims = 4 if config.encoder.space == "pixels" else 2
+    text_dims = 3 if config.encoder.scope == "all" else 2
+    for name, dims in (("images", image_dims), ("texts", text_dims), ("rates", 1)):
+        if name not in tensors:
+            raise ValueError(f"it holds no {name}")
+        shape, pairs = tuple(tensors[name].shape), 2 if name == "rates" else count
+        if len(shape) != dims or shape[0] != pairs or not tensors[name].numel():
+            raise ValueError(f"{name} of shape {shape} do not fit {count} pairs")
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise ValueError(f"{name} are {tensor.dtype}, no real numbers")
+    if not (tensors["rates"] > 0).all():
+        raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
+    kind = choose(SIMILARITIES, config.similarity.kind, "similarity")
+    found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
+    wanted = kind.stored(config.similarity, count)
+    if found != wanted:
+        raise ValueError(
+            f"a {config.similarity.kind} similarity of {count} pairs holds {wanted} numbers, "
+            f"not {found}"
         )

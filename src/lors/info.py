@@ -23,10 +23,10 @@ def describe(path: Path) -> dict[str, Any]:
     with open_artifact(path) as (header, handle):
         tensors = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
         shapes = {name: tuple(t.get_shape()) for name, t in tensors.items()}
-        rates = handle.get_tensor("rates").tolist() if "rates" in shapes else []
+        rates = handle.get_tensor("rates").tolist() if shapes.get("rates") == (2,) else []
     facts: dict[str, Any] = {"kind": header["kind"], "format": header["format"]}
     if "config" in header:
-        facts |= _describe_set(header, shapes["texts"][1:])
+        facts |= _describe_set(header, shapes.get("texts", ())[1:])
         facts["learned rates"] = ", ".join(f"{rate:.4g}" for rate in rates)
     if "origin" in header:
         facts |= {k: json.dumps(v) for k, v in header["origin"].items()}
@@ -66,6 +66,6 @@ def _describe_run(path: Path) -> dict[str, Any]:
             for name, row in json.loads(results.read_text("utf-8"))["rows"].items():
                 mean = row["recall"]["chosen"]["mean"]
                 facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError(f"{str(results)!r} is damaged: delete it and run again") from None
     return facts

@@ -11,7 +11,9 @@ import numpy as np
 from PIL import Image
 
 from lors.artifacts import home, writing
+from lors.data.arrays import read_array
 from lors.data.pairs import Item
+from lors.errors import InputError
 from lors.progress import Progress
 
 __all__ = ["cached_array", "cached_images", "fingerprint"]
@@ -21,7 +23,7 @@ def fingerprint(*parts: str) -> str:
     """A short name for any content."""
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(part.encode() + b"\0")
+        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")  # file names may hold any
     return digest.hexdigest()[:16]
 
 
@@ -31,7 +33,7 @@ def cached_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
         array = make()
         with writing(path) as temporary, temporary.open("wb") as file:
             np.save(file, array, allow_pickle=False)
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return _read(path)
 
 
 def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.ndarray:
@@ -44,7 +46,17 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
     shape = (len(items), 3, size, size)
     if not path.exists():
         _decode(items, size, path, shape, progress)
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    array = _read(path)
+    if array.shape != shape or array.dtype != np.uint8:
+        raise InputError(f"the cache {str(path)!r} is damaged: delete it, and it is made again")
+    return array
+
+
+def _read(path: Path) -> np.ndarray:
+    try:
+        return read_array(path)
+    except InputError as error:
+        raise InputError(f"{error}; it is a cache: delete it, and it is made again") from None
 
 
 def _decode(

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from lors.config import DataConfig
+from lors.data.arrays import read_array
 from lors.data.cache import fingerprint
 from lors.data.files import below, root_folder
 from lors.data.pairs import Pairs, Split
@@ -35,7 +36,8 @@ def load_embeddings(config: DataConfig, image_size: int, progress: Progress) -> 
         arrays[side] = _read(path, side)
         stamps.append(f"{name}|{path.stat().st_size}|{path.stat().st_mtime_ns}")
     images, texts = arrays["images"], arrays["texts"]
-    if images.ndim != 2 or texts.ndim not in (2, 3) or len(images) != len(texts):
+    fit = images.ndim == 2 and texts.ndim in (2, 3) and len(images) == len(texts)
+    if not fit or not images.size or not texts.size:
         raise InputError(
             f"image embeddings {images.shape} and text embeddings {texts.shape} do not fit: give "
             "(M, f) and (M, d) or (M, captions, d)"
@@ -64,19 +66,19 @@ def _split(images: np.ndarray, texts: np.ndarray, rows: list[int], key: str) -> 
 
 
 def _read(path: Path, side: str) -> np.ndarray:
-    try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, "np") as handle:
-                names = list(handle.keys())
-                if side not in names and len(names) != 1:
-                    raise InputError(f"{str(path)!r} holds {names}: name the right one {side!r}")
-                array = handle.get_tensor(side if side in names else names[0])
-        else:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{str(path)!r} holds several arrays: save one as .npy")
+    array = _read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
     if not np.issubdtype(array.dtype, np.floating) or not np.isfinite(array).all():
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
+    return array
+
+
+def _read_tensor(path: Path, side: str) -> np.ndarray:
+    try:
+        with safe_open(path, "np") as handle:
+            names = list(handle.keys())
+            if side not in names and len(names) != 1:
+                raise InputError(f"{str(path)!r} holds {names[:5]}: name the right one {side!r}")
+            array: np.ndarray = handle.get_tensor(side if side in names else names[0])
+    except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
+        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
     return array

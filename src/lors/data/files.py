@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from PIL import Image, ImageOps, UnidentifiedImageError
-
 from lors.config import DataConfig
+from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.errors import InputError
 
-__all__ = ["below", "caption_texts", "decode_image", "file_items", "root_folder"]
+__all__ = ["below", "caption_texts", "file_items", "root_folder"]
+
+CAPTION_LENGTH = 100_000
+"""Far beyond any caption: something else is in the column."""
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def root_folder(config: DataConfig) -> Path:
@@ -28,15 +31,16 @@ def root_folder(config: DataConfig) -> Path:
 
 def below(root: Path, name: str, where: str) -> Path:
     """The file ``name`` below ``root``; refuses paths that lead outside, also through links."""
+    short = repr(name if len(name) < 200 else name[:200] + "…")
     try:
         path = (root / name).resolve()
         found = path.is_file()
     except (OSError, ValueError, RuntimeError):
-        raise InputError(f"{where}: {name[:60]!r} cannot be the name of a file") from None
+        raise InputError(f"{where}: {short} cannot be the name of a file") from None
     if not path.is_relative_to(root):
-        raise InputError(f"{where}: {name!r} points outside the root folder {str(root)!r}")
+        raise InputError(f"{where}: {short} points outside the root folder {str(root)!r}")
     if not found:
-        raise InputError(f"{where}: there is no file {name!r} below {str(root)!r}")
+        raise InputError(f"{where}: there is no file {short} below {str(root)!r}")
     return path
 
 
@@ -67,7 +71,8 @@ def caption_texts(value: object, where: str) -> tuple[str, ...]:
     """The captions in a value that should be a text or a list of texts.
 
     Raises:
-        InputError: it is neither, or a text is empty; ``where`` names it in the message.
+        InputError: it is neither, or a text is empty, too long, or no text that a file can hold;
+            ``where`` names it in the message.
     """
     values = value if isinstance(value, list) else [value]
     texts = [text for text in values if isinstance(text, str)]
@@ -76,20 +81,16 @@ def caption_texts(value: object, where: str) -> tuple[str, ...]:
     captions = tuple(" ".join(text.split()) for text in texts)
     if not captions or not all(captions):
         raise InputError(f"{where}: the caption is empty")
+    for caption in captions:
+        _check_caption(caption, where)
     return captions
 
 
-def decode_image(file: Path | bytes, where: str) -> Image.Image:
-    """Decode an image file, or the bytes of one, upright.
-
-    Raises:
-        InputError: it is broken, truncated, too large, or no image; ``where`` names it.
-    """
-    try:
-        with Image.open(io.BytesIO(file) if isinstance(file, bytes) else file) as image:
-            return ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = "not an image" if isinstance(error, UnidentifiedImageError) else error
+def _check_caption(caption: str, where: str) -> None:
+    if len(caption) > CAPTION_LENGTH:
+        raise InputError(f"{where}: a caption of {len(caption):,} characters is no caption")
+    if NO_TEXT.search(caption):
         raise InputError(
-            f"cannot read the image of {where}: {reason}; replace it or remove its row"
-        ) from None
+            f"{where}: the caption holds characters that no text has (NUL, or half of a surrogate "
+            "pair)"
+        )

@@ -15,7 +15,8 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.files import below, caption_texts, decode_image, root_folder
+from lors.data.files import below, caption_texts, root_folder
+from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.errors import InputError
 
@@ -57,9 +58,20 @@ def read_huggingface(config: DataConfig) -> dict[str, list[Item]]:
 
 def _open_folder(datasets: Any, root: Path) -> Any:
     if (root / "dataset_dict.json").is_file() or (root / "state.json").is_file():
-        return datasets.load_from_disk(str(root))
-    tables = {path.name for path in root.rglob("*.parquet")} - {"metadata.parquet"}
+        return _open_saved(datasets, root)
+    tables = {path for path in root.rglob("*.parquet") if path.name != "metadata.parquet"}
+    for path in (*tables, *root.rglob("metadata.*")):
+        below(root, str(path), "data.root")
     return datasets.load_dataset("parquet" if tables else "imagefolder", data_dir=str(root))
+
+
+def _open_saved(datasets: Any, root: Path) -> Any:
+    """What ``save_to_disk`` wrote; the files that it names must lie below the root, too."""
+    found = datasets.load_from_disk(str(root))
+    for split in found.values() if isinstance(found, dict) else [found]:
+        for file in split.cache_files:
+            below(root, file["filename"], "data.root")
+    return found
 
 
 def _open_hub(datasets: Any, name: str) -> Any:

@@ -32,7 +32,7 @@ def read_karpathy(config: DataConfig) -> dict[str, list[Item]]:
 def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
     try:
         rows = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the annotations {str(path)!r}: {error}") from None
     if not isinstance(rows, list):
         raise InputError(f"{str(path)!r} must be a JSON list of rows with image and caption")

@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 from torchvision.datasets import ImageFolder, INaturalist
 
+from lors.data.images import decode_image
 from lors.errors import InputError, choose
 
 __all__ = ["LABELLED", "Labelled", "LabelledImages", "load_labelled"]
@@ -29,6 +30,14 @@ class LabelledImages(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> tuple[Image.Image, int]: ...
+
+
+def _decode(path: str) -> Image.Image:
+    return decode_image(Path(path), path)
+
+
+def _class_folders(folder: Path) -> LabelledImages:
+    return ImageFolder(folder, loader=_decode)
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Labelled:
 
     folder: str
     download: str
-    open: Callable[[Path], LabelledImages] = ImageFolder
+    open: Callable[[Path], LabelledImages] = _class_folders
 
 
 class CifarBinary:
@@ -73,7 +82,9 @@ class CifarBinary:
 
 
 def _inaturalist(folder: Path) -> LabelledImages:
-    return INaturalist(folder.parent, folder.name, transform=_rgb)
+    dataset = INaturalist(folder.parent, folder.name, transform=_rgb)
+    dataset.loader = _decode  # asked for only by newer versions of torchvision
+    return dataset
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -31,7 +31,8 @@ def read_table(config: DataConfig) -> dict[str, list[Item]]:
             image, caption = row.get("image"), row.get("caption")
             if not isinstance(image, str) or not image or not isinstance(caption, str):
                 raise InputError(f"{where} needs the columns image and caption")
-            into = (row.get("split") or "train") if split == "all" else split
+            given = row.get("split") if split == "all" else split
+            into = "train" if given in (None, "") else given
             if into not in ("train", "val", "test"):
                 raise InputError(f"{where}: split {into!r} is none of train, val, test")
             rows[into].append((image, caption, where))
@@ -47,14 +48,14 @@ def _tables(root: Path, annotations: dict[str, str]) -> dict[str, Path]:
             f"{str(root)!r} holds {len(found)} tables (.csv or .jsonl); "
             "name the one to use: set data.annotations.all"
         )
-    return {"all": found[0]}
+    return {"all": below(root, found[0].name, "data.root")}
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             yield from _json_rows(lines) if path.suffix == ".jsonl" else csv.DictReader(lines)
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise InputError(f"cannot read the table {str(path)!r}: {error}") from None
 
 

@@ -14,13 +14,15 @@ import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.files import below, caption_texts, decode_image, root_folder
+from lors.data.files import below, caption_texts, root_folder
+from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.errors import InputError
 
@@ -30,6 +32,11 @@ IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
 NAME = re.compile(r"((?:.*/)?[^./]+)\.([^/]+)", re.DOTALL)
 """A member's name: the key ends at the first dot of the file's name, the rest says the kind."""
+
+SHARDS = 100_000
+"""The most names that a pattern is written out to."""
+MEMBER_BYTES = {**dict.fromkeys(IMAGES, 2**28), **dict.fromkeys(CAPTIONS, 2**20)}
+"""The largest members that are read: beyond any photo and any caption."""
 
 Place = tuple[int, int]
 """Where a member's bytes are in its shard: offset and size."""
@@ -53,13 +60,22 @@ def _shards(root: Path, split: str, pattern: str) -> list[Path]:
     where = f"data.annotations.{split}"
     if Path(pattern).is_absolute():
         raise InputError(f"{where}: {pattern!r} must be relative to the root folder {str(root)!r}")
-    shards = []
-    for name in _expand(pattern):
-        names = sorted(glob.glob(name, root_dir=root)) if glob.has_magic(name) else [name]
-        shards += [below(root, found, where) for found in names]
+    names = list(islice(_expand(pattern), SHARDS + 1))
+    if len(names) > SHARDS:
+        raise InputError(f"{where}: {pattern!r} stands for more than {SHARDS:,} names")
+    shards = [below(root, found, where) for name in names for found in _matches(root, name, where)]
     if not shards:
         raise InputError(f"{where}: no shard below {str(root)!r} matches {pattern!r}")
     return list(dict.fromkeys(shards))
+
+
+def _matches(root: Path, name: str, where: str) -> list[str]:
+    if not glob.has_magic(name):
+        return [name]
+    try:
+        return sorted(glob.glob(name, root_dir=root))
+    except (OSError, ValueError, re.error) as error:
+        raise InputError(f"{where}: {name!r} cannot be a pattern of files: {error}") from None
 
 
 def _expand(pattern: str) -> Iterator[str]:
@@ -68,7 +84,7 @@ def _expand(pattern: str) -> Iterator[str]:
     if braces is None:
         yield pattern
         return
-    count = re.fullmatch(r"(\d+)\.\.(\d+)", braces[1])
+    count = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", braces[1])
     parts: Iterator[str] = iter(braces[1].split(","))
     if count:
         numbers = range(int(count[1]), int(count[2]) + 1)
@@ -95,14 +111,16 @@ def _index(shard: Path) -> dict[str, dict[str, Place]]:
     index: dict[str, dict[str, Place]] = {}
     try:
         with tarfile.open(shard, "r:") as tar:
-            for member in tar:
+            for member in _forwards(tar):
                 name = NAME.fullmatch(member.name)
                 if name and member.isreg() and not member.issparse():
                     key, kind = name[1], name[2].lower()
                     if kind in index.setdefault(key, {}):
                         raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
                     index[key][kind] = (member.offset_data, member.size)
-    except (OSError, ValueError, tarfile.TarError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # on damaged files, tarfile raises anything
         raise InputError(
             f"cannot read the shard {str(shard)!r}: {error}; it must be a complete tar file, "
             "not compressed"
@@ -110,9 +128,21 @@ def _index(shard: Path) -> dict[str, dict[str, Place]]:
     return index
 
 
+def _forwards(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """The members in order; a negative size leads Python before 3.13.6 back, and round for ever."""
+    reached = -1
+    for member in tar:
+        if member.offset <= reached or member.size < 0:
+            raise InputError(f"the shard {str(tar.name)!r} is damaged: a size is negative")
+        reached = member.offset
+        yield member
+
+
 def _first(members: Mapping[str, Place], kinds: tuple[str, ...], where: str, what: str) -> str:
     for kind in kinds:
         if kind in members:
+            if members[kind][1] > MEMBER_BYTES[kind]:
+                raise InputError(f"{where}: its .{kind} file has {members[kind][1]:,} bytes")
             return kind
     raise InputError(f"{where} has no {what}: add a .{', .'.join(kinds)} file or remove the key")
 
@@ -123,7 +153,7 @@ def _captions(shard: Path, members: Mapping[str, Place], where: str) -> tuple[st
     try:
         text = data.decode("utf-8-sig")
         value: Any = json.loads(text) if kind == "json" else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: cannot read its .{kind} file: {error}") from None
     if kind == "txt":
         return caption_texts([line for line in text.splitlines() if line.strip()], where)

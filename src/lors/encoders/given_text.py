@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lors.config import EncoderConfig
 from lors.errors import InputError
+from lors.headers import TrunkSize
 from lors.progress import Progress
 
 __all__ = ["GivenText"]
@@ -30,7 +31,8 @@ class GivenText:
     def restore(
         cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
     ) -> GivenText:
-        return cls(header["dim"], header["fingerprint"])
+        saved = TrunkSize.model_validate(header)
+        return cls(saved.dim, saved.fingerprint)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         return {"dim": self.dim, "fingerprint": self.fingerprint}, {}

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import timm
+from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from timm.data import resolve_data_config
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from timm.models.nfnet import NfCfg, NormFreeNet
 from torch import nn
 
+from lors.encoders.weights import refuse_pickle
 from lors.errors import InputError, suggestion
 
 __all__ = [
@@ -61,10 +63,13 @@ def check_image_trunk(name: str, weights: str | None) -> None:
     if not timm.is_model(ALIASES.get(name, name)):
         known = [*ALIASES, *timm.list_models()]
         raise InputError(f"unknown image trunk {name!r}{suggestion(name, known)}")
-    if weights not in (None, "hub") and not Path(weights or "").is_file():
+    if weights in (None, "hub"):
+        return
+    if not Path(weights or "").is_file():
         raise InputError(
             f"encoder.image_weights {weights!r} is not a file: give a path, 'hub' or none"
         )
+    refuse_pickle(weights or "", "encoder.image_weights")
 
 
 def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
@@ -79,8 +84,9 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
     name = ALIASES.get(name, name)
     cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
-    overlay = None if weights in (None, "hub") else {"file": weights}
     try:
+        file = _hub_file(name, cfg) if weights == "hub" else weights
+        overlay = None if file is None else {"file": file, "custom_load": False}
         return timm.create_model(
             name,
             pretrained=weights is not None,
@@ -90,6 +96,20 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
         )
     except (OSError, RuntimeError, AssertionError, ValueError, SafetensorError) as error:
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
+
+
+def _hub_file(name: str, cfg: Any) -> str:
+    """The weights of a model on the Hub, as safetensors; timm would fall back to pickled ones."""
+    if cfg is None or not cfg.hf_hub_id:
+        raise InputError(f"there are no safetensors weights of {name!r} on the Hub: give a file")
+    repository, _, revision = cfg.hf_hub_id.partition("@")
+    file = cfg.hf_hub_filename or "model.safetensors"
+    refuse_pickle(file, f"{name!r} on the Hub")
+    try:
+        return hf_hub_download(repository, file, revision=revision or None)
+    except Exception as error:  # the client raises its own errors and those of its HTTP library
+        reason = " ".join(str(error).split())
+        raise InputError(f"cannot download the weights of {name!r}: {reason}") from None
 
 
 def feature_size(trunk: nn.Module) -> int:

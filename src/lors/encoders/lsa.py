@@ -89,8 +89,13 @@ class Lsa:
     ) -> Lsa:
         """The inverse of ``state``."""
         try:
-            terms = [str(term) for term in header["terms"]]
-            return cls(terms, tensors["idf"].numpy(), tensors["components"].numpy())
+            terms, idf, components = header["terms"], tensors["idf"], tensors["components"]
+            if not idf.shape == components.shape[1:] == (len(terms),) or not len(components):
+                raise ValueError(
+                    f"{len(terms)} terms, idf {tuple(idf.shape)} and components "
+                    f"{tuple(components.shape)} do not belong together"
+                )
+            return cls([str(term) for term in terms], idf.numpy(), components.numpy())
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the saved text trunk is damaged: {error!r}") from None
 

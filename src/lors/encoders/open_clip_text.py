@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
+from lors.encoders.weights import refuse_pickle
 from lors.errors import InputError, suggestion
+from lors.headers import NamedTrunk
 from lors.progress import Progress
 
 __all__ = ["OpenClipText"]
@@ -25,7 +28,7 @@ class OpenClipText:
 
     Args:
         name: ``ARCHITECTURE/TAG``, e.g. ``ViT-B-32/laion2b_s34b_b79k``; the tag may be the path of
-            a weight file.
+            a safetensors file.
         weights: ``pretrained``, or ``none`` for an untrained tower.
     """
 
@@ -57,18 +60,21 @@ class OpenClipText:
     def restore(
         cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
     ) -> OpenClipText:
-        trunk = cls(header["name"], header["weights"])
-        trunk.dim, trunk.fingerprint = int(header["dim"]), str(header["fingerprint"])
+        saved = NamedTrunk.model_validate(header)
+        trunk = cls(saved.name, saved.weights)
+        trunk.dim, trunk.fingerprint = saved.dim, saved.fingerprint
         return trunk
 
     @cached_property
     def model(self) -> Any:
         pretrained = self._tag if self.weights == "pretrained" else None
         try:
+            if pretrained is not None:
+                _refuse_pickle(self._architecture, pretrained)
             with torch.random.fork_rng():
                 torch.manual_seed(0)
                 model = _open_clip().create_model(self._architecture, pretrained=pretrained)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             raise InputError(f"cannot load the open_clip model {self.name!r}: {error}") from None
         return model.eval()
 
@@ -102,6 +108,15 @@ class OpenClipText:
             for start in progress.track(starts, "embed captions", len(starts))
         ]
         return torch.cat(parts).numpy()
+
+
+def _refuse_pickle(architecture: str, tag: str) -> None:
+    """Refuse weights for which open_clip would fall back to pickled ones."""
+    open_clip = _open_clip()
+    published = open_clip.get_pretrained_cfg(architecture, tag)
+    file = str(open_clip.download_pretrained(published)) if published else tag
+    if published or Path(tag).is_file():
+        refuse_pickle(file, f"open_clip:{architecture}/{tag}")
 
 
 def _device(model: torch.nn.Module) -> torch.device:

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
 from lors.errors import InputError
+from lors.headers import NamedTrunk
 from lors.progress import Progress
 
 __all__ = ["TextTower", "TransformersText"]
@@ -115,8 +117,9 @@ class TransformersText:
     def restore(
         cls, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
     ) -> TransformersText:
-        trunk = cls(header["name"], header["pooling"], header["weights"])
-        trunk.dim, trunk.fingerprint = int(header["dim"]), str(header["fingerprint"])
+        saved = NamedTrunk.model_validate(header)
+        trunk = cls(saved.name, saved.pooling, saved.weights)
+        trunk.dim, trunk.fingerprint = saved.dim, saved.fingerprint
         return trunk
 
     @cached_property
@@ -128,12 +131,14 @@ class TransformersText:
         return self._load("AutoTokenizer")
 
     def _load(self, kind: str, **options: Any) -> Any:
-        """Read a part of the model with one of transformers' classes."""
+        """Read a part of the model with one of transformers' classes; none of its code is run."""
+        part = getattr(_transformers(), kind)
         try:
-            return getattr(_transformers(), kind).from_pretrained(self.name, **options)
-        except (OSError, ValueError) as error:
+            return part.from_pretrained(self.name, trust_remote_code=False, **options)
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InputError(
-                f"cannot load the text trunk {self.name!r} ({str(error).splitlines()[0]}): give "
+                f"cannot load the text trunk {self.name!r} ({reason}): give "
                 "the path of a local folder as encoder.text=transformers:PATH, or a name of the "
                 "Hub while online"
             ) from None
@@ -175,7 +180,7 @@ class TransformersText:
         projected = self.pooling == "projected"
         kind = "CLIPTextModelWithProjection" if projected else "AutoModel"
         if self.weights == "pretrained":
-            model = self._load(kind, dtype=torch.float32)
+            model = self._load(kind, dtype=torch.float32, use_safetensors=True)
         else:
             auto = getattr(transformers, kind)
             text_config = getattr(self._config, "text_config", self._config)
@@ -225,5 +230,8 @@ def _pooling(name: str) -> str:
         found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
     except OSError:
         return "cls"
-    means = json.loads(Path(found).read_text("utf-8")).get("pooling_mode_mean_tokens")
+    try:
+        means = json.loads(Path(found).read_text("utf-8")).get("pooling_mode_mean_tokens")
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"cannot read {str(found)!r} of {name!r}: {error!r}") from None
     return "mean" if means else "cls"

@@ -100,10 +100,26 @@ class TrajectoryStore:
         return self._unfinished(expert) / f"epoch-{epoch:04d}.safetensors"
 
     def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
-        """The parameters of an expert after these epochs. Shape: (len(epochs), P)"""
-        with open_artifact(self.path(expert), KIND) as (_, handle):
+        """The parameters of an expert after these epochs. Shape: (len(epochs), P)
+
+        Only they are read, so it is not the checksum that is checked but what can be seen of them.
+        """
+        path = self.path(expert)
+        with open_artifact(path, KIND) as (_, handle):
             theta = handle.get_slice("theta")
-            return torch.stack([theta[epoch] for epoch in epochs])
+            shape = theta.get_shape()
+            if len(shape) != 2 or shape[0] <= max(epochs):
+                raise InputError(
+                    f"the expert {str(path)!r} is damaged: its snapshots are of shape {shape}, and "
+                    f"number {max(epochs)} is needed; delete it to train it anew"
+                )
+            found = torch.stack([theta[epoch] for epoch in epochs])
+        if not found.is_floating_point() or not found.isfinite().all():
+            raise InputError(
+                f"the expert {str(path)!r} is damaged: its parameters are not all finite numbers; "
+                "delete it to train it anew"
+            )
+        return found
 
     def learned(self, expert: int) -> np.ndarray:
         """Which pairs an expert had learned at which epoch. Shape: (T, M)"""

@@ -1,0 +1,130 @@
+"""What the JSON header of each kind of artefact must hold: nothing in a file is believed unchecked.
+
+Settings beyond those named here are kept, so that a field can be added without a new format.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lors.config import Config
+from lors.errors import InputError, suggestion
+
+__all__ = ["FORMAT", "HEADERS", "NamedTrunk", "TrunkSize", "first_problem", "parse_header"]
+
+FORMAT = 1
+"""Version of all file formats; raised when a reader of the old one could misread a new file."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Header(BaseModel):
+    """What every artefact says; files from before there were checksums have none."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    format: int = Field(ge=1)
+    kind: str
+    checksum: str | None = None
+
+
+class Trunk(BaseModel):
+    """How a text trunk is made again; each kind of trunk checks its own fields."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    kind: str
+
+
+class TrunkSize(Trunk):
+    dim: int = Field(gt=0)
+    fingerprint: str
+
+
+class NamedTrunk(TrunkSize):
+    """A trunk that is not in the file: a name of the Hub, or a folder."""
+
+    name: str
+    pooling: Literal["cls", "mean", "projected"] = "cls"
+    weights: Literal["pretrained", "none"]
+
+
+class SetHeader(Header):
+    config: Config
+    pairs: int = Field(gt=0)
+    storage: Finite
+    mean: list[Finite]
+    std: list[Positive]
+    image_trunk: str
+    text_trunk: Trunk
+    versions: dict[str, str]
+
+
+class CheckpointHeader(Header):
+    iteration: int = Field(ge=0)
+    best_recall: Finite | None
+    slowed: dict[str, Annotated[int, Field(ge=0)]] = {}
+
+
+class ExpertHeader(Header):
+    origin: dict[str, Any]
+
+
+class TrunkHeader(Header):
+    terms: list[str]
+
+
+HEADERS: dict[str, type[Header]] = {
+    "distilled set": SetHeader,
+    "checkpoint": CheckpointHeader,
+    "trajectory": ExpertHeader,
+    "snapshot": ExpertHeader,
+    "text trunk": TrunkHeader,
+}
+"""Every kind of artefact that lors writes."""
+
+
+def parse_header(text: str, kind: str | None, name: str) -> dict[str, Any]:
+    """The header in a JSON text.
+
+    Args:
+        text: as it is in the file.
+        kind: the kind that the file must have; any known one if None.
+        name: the file, for messages.
+
+    Raises:
+        InputError: it is not a header, not of this kind, of a newer format, or a field is wrong.
+    """
+    try:
+        header = Header.model_validate_json(text)
+    except ValidationError:
+        raise InputError(f"{name} was not written by lors: it has no header") from None
+    if header.format > FORMAT:
+        raise InputError(
+            f"{name} has format {header.format}, but this lors reads up to {FORMAT}: upgrade lors "
+            "to open it"
+        )
+    if kind is not None and header.kind != kind:
+        raise InputError(f"{name} holds a {header.kind[:40]}, not a {kind}")
+    if header.kind not in HEADERS:
+        near = suggestion(header.kind[:40], HEADERS)
+        raise InputError(
+            f"{name} holds a {header.kind[:40]!r}, which this lors does not know{near}"
+        )
+    try:
+        return HEADERS[header.kind].model_validate_json(text).model_dump(mode="json")
+    except ValidationError as error:
+        raise InputError(
+            f"{name} is damaged or from another version of lors: {first_problem(error)}"
+        ) from None
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, in words."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(step) for step in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return f"{where} {message}" if where else message
