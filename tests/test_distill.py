@@ -152,3 +152,18 @@ def test_inner_rates_that_are_too_large_are_diagnosed(bench: Workbench) -> None:
     run = Distillation(pairs, config.distill, 0)
     with pytest.raises(DivergedError, match=r"inner rates 1e\+30"):
         distill(run, TrajectoryMatcher(bench.setting()))
+
+
+def test_a_part_that_is_slowed_down_stays_so_after_a_resumption(tmp_path: Path) -> None:
+    first = state(4)
+    first.slow_down("images")
+    first.slow_down("images")
+    first.slow_down("rates")
+    first.save(tmp_path / "c.safetensors")
+    second = state(4)
+    second.resume(tmp_path / "c.safetensors")
+    second.resume(tmp_path / "c.safetensors")  # not slower still
+    rates = {group["name"]: group["lr"] for group in second.optimizer.param_groups}
+    assert (rates["images"], rates["texts"]) == (0.25, 1.0)
+    assert second.synthetic.rates.tolist() == pytest.approx([0.05, 0.05])
+    assert torch.equal(distill(first, Pull()).images, distill(second, Pull()).images)

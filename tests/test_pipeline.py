@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 from lors import load_config
 from lors.artifacts import load
 from lors.config import Config
-from lors.errors import InputError
+from lors.errors import DivergedError, InputError
+from lors.matching import MATCHERS, Setting
 from lors.pipeline import evaluate_set, run
+from lors.synthetic import SyntheticPairs
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +32,12 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None:
-    assert {path.name for path in finished.iterdir()} == {
+    assert {path.name for path in finished.iterdir() if path.name != ".lock"} == {
         "README.md",
         "config.yaml",
         "metrics.jsonl",
         "checkpoint.safetensors",
+        "checkpoint-previous.safetensors",
         "distilled.safetensors",
         "results.json",
     }
@@ -169,3 +173,42 @@ def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> 
     small = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]
     results = run(load_config("tiny", [*small, *overrides]), tmp_path / "run", references=False)
     assert 0 <= results["rows"]["distilled set"]["recall"]["last"]["mean"]["mean"] <= 100
+
+
+class Fragile:
+    """A matcher whose inner training run blows up unless the inner rates are low."""
+
+    learns_rates = True
+
+    def __init__(self, setting: Setting) -> None:
+        self.state: dict[str, torch.Tensor] = {}
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        synthetic.images.grad = torch.full_like(synthetic.images, 1e-9)
+        return math.nan if synthetic.rates.max() > 0.03 else 0.5
+
+
+def test_numbers_that_turn_non_finite_can_be_tried_again_at_lower_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MATCHERS, "fragile", Fragile)
+    config = ["matching.kind=fragile", "distill.inner_rate=0.1"]
+    with pytest.raises(DivergedError, match=r"distill\.retries"):
+        run(load_config("tiny", [*config, "distill.retries=1"]), tmp_path / "few")
+    run(load_config("tiny", [*config, "distill.retries=2"]), tmp_path / "run", references=False)
+    assert tensors(tmp_path / "run")["rates"].tolist() == pytest.approx([0.025, 0.025])
+
+
+def test_rows_are_kept_as_they_come(
+    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise MemoryError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lors.pipeline.random_pairs", dies)
+        with pytest.raises(MemoryError):
+            run(tiny, tmp_path)
+    assert set(json.loads((tmp_path / "results.json").read_text())["rows"]) == {"full data"}
+    monkeypatch.setattr("lors.pipeline.full_data", dies)
+    assert list(run(tiny, tmp_path)["rows"]) == ["full data", "random pairs", "distilled set"]

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lors.retrieval import recall
+from lors.retrieval import METRICS, chance, recall
 
 
 def test_perfect_embeddings_are_always_found() -> None:
@@ -74,3 +75,24 @@ def test_recall_equals_sorting(images: int, captions: int, chunk: int, seed: int
         )
         hits += above < 1
     assert found.ir1 == pytest.approx(100 * hits / len(v))
+
+
+def test_chance_is_what_random_embeddings_reach() -> None:
+    owner = np.repeat(np.arange(30), [1, 2, 3] * 10)
+    draw = torch.Generator().manual_seed(0)
+    found = [
+        recall(
+            torch.randn(30, 8, generator=draw),
+            torch.randn(60, 8, generator=draw),
+            torch.from_numpy(owner),
+        )
+        for _ in range(300)
+    ]
+    expected = chance(owner)
+    for metric in METRICS:
+        mean = np.mean([getattr(one, metric) for one in found])
+        assert mean == pytest.approx(getattr(expected, metric), abs=1.0)
+
+
+def test_chance_with_fewer_candidates_than_k_is_certain() -> None:
+    assert chance(np.arange(3)).ir5 == chance(np.arange(3)).tr5 == 100.0

@@ -21,6 +21,7 @@ def test_a_batch_is_a_block_of_the_matrix(kind: str, rng: torch.Generator) -> No
         tensor.copy_(torch.randn(tensor.shape, generator=rng))
     index = torch.tensor([4, 0, 2])
     torch.testing.assert_close(similarity(index), similarity.matrix()[index][:, index])
+    torch.testing.assert_close(similarity.diagonal(), similarity.matrix().diagonal())
 
 
 @pytest.mark.parametrize("kind", SIMILARITIES)

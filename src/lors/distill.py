@@ -17,6 +17,7 @@ from lors.errors import DivergedError, InputError
 from lors.matching import Matcher
 from lors.progress import Progress, Silent
 from lors.seeding import generator
+from lors.stopping import unbroken
 from lors.synthetic import SyntheticPairs
 
 __all__ = ["Distillation", "distill"]
@@ -41,6 +42,7 @@ class Distillation:
     best: dict[str, Tensor] = field(default_factory=dict)
     best_recall: float | None = None
     matcher_state: dict[str, Tensor] = field(default_factory=dict)
+    slowed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rates = self.config.learning_rates
@@ -55,7 +57,11 @@ class Distillation:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
-        header = {"iteration": self.iteration, "best_recall": self.best_recall}
+        header = {
+            "iteration": self.iteration,
+            "best_recall": self.best_recall,
+            "slowed": self.slowed,
+        }
         momenta = {
             name: self.optimizer.state[tensor]["momentum_buffer"]
             for name, tensor in self.synthetic.named_parameters()
@@ -87,6 +93,8 @@ class Distillation:
             self.best, self.best_recall = groups["best"], header["best_recall"]
             self.matcher_state = groups["matcher"]
             self.iteration = int(header["iteration"])
+            for part, times in header.get("slowed", {}).items():
+                self._slow(part, times - self.slowed.get(part, 0))
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
                 f"the checkpoint {str(path)!r} does not fit this run ({error}): delete it to start "
@@ -110,6 +118,19 @@ class Distillation:
         self.iteration += 1
         return loss
 
+    def slow_down(self, part: str) -> None:
+        """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""
+        self._slow(part, 1)
+        if part == "rates":
+            self.synthetic.rates.data.mul_(0.5)
+            self.synthetic.clamp_rates()
+
+    def _slow(self, part: str, times: int) -> None:
+        self.slowed[part] = self.slowed.get(part, 0) + times
+        for group in self.optimizer.param_groups:
+            if group["name"] == part:
+                group["lr"] *= 0.5**times
+
     def keep_if_best(self, recall: float) -> None:
         """Remember the set as it is now if its validation recall is the best so far."""
         if self.best_recall is None or recall > self.best_recall:
@@ -128,22 +149,28 @@ class Distillation:
         if math.isfinite(loss) and not broken:
             return
         what = broken[0] if math.isfinite(loss) else "the matching loss"
+        part, advice = self._culprit()
         raise DivergedError(
-            f"{what} turned non-finite at iteration {self.iteration}; {self._culprit()}. "
-            "The last checkpoint is kept"
+            f"{what} turned non-finite at iteration {self.iteration}; {advice}. "
+            "The last checkpoint is kept; distill.retries=5 lowers rates by itself",
+            part,
         )
 
-    def _culprit(self) -> str:
+    def _culprit(self) -> tuple[str, str]:
         """What to lower: the part that jumped in the last step, or else the inner rates."""
         jumps = {str(group["name"]): self._jump(group) for group in self.optimizer.param_groups}
         part = max(jumps, key=lambda name: jumps[name])
         if jumps[part] > 0.5:
-            return f"{part} moved too far in one step: lower distill.learning_rates.{part}"
+            return (
+                part,
+                f"{part} moved too far in one step: lower distill.learning_rates.{part}",
+            )
         image_rate, text_rate = self.synthetic.rates.tolist()
         return (
+            "rates",
             f"the inner training run blew up at inner rates {image_rate:.3g} (image) and "
             f"{text_rate:.3g} (text): lower distill.inner_rate, distill.learning_rates.rates or "
-            "matching.steps"
+            "matching.steps",
         )
 
     def _jump(self, group: dict[str, Any]) -> float:
@@ -170,7 +197,8 @@ def distill(
         run: the state to start or continue from.
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
-        checkpoint: called at the start, every ``checkpoint_every`` iterations and at the end.
+        checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
+            SIGINT or SIGTERM asks the program to stop.
         log: receives one record per iteration.
         progress: who to tell.
 
@@ -182,24 +210,33 @@ def distill(
     if todo and run.iteration == 0:
         checkpoint()
     for _ in progress.track(todo, "distil", len(todo)):
-        loss = run.step(matcher)
-        image_rate, text_rate = run.synthetic.rates.tolist()
-        record = {
-            "iteration": run.iteration,
-            "loss": loss,
-            "rate_image": image_rate,
-            "rate_text": text_rate,
-        }
-        if recall and config.evaluate_every and _due(run, config.evaluate_every):
-            record["recall"] = recall(run.synthetic)
-            run.keep_if_best(record["recall"])
-        log(record)
-        progress.note(**{k: v for k, v in record.items() if k != "iteration"})
-        if _due(run, config.checkpoint_every):
-            checkpoint()
+        with unbroken() as asked_to_stop:
+            record = _iterate(run, matcher, recall)
+            log(record)
+            progress.note(**{k: v for k, v in record.items() if k != "iteration"})
+            if _due(run, config.checkpoint_every) or asked_to_stop():
+                checkpoint()
     if run.best:
         run.synthetic.load_state_dict(run.best)
     return run.synthetic
+
+
+def _iterate(
+    run: Distillation, matcher: Matcher, recall: Callable[[SyntheticPairs], float] | None
+) -> dict[str, Any]:
+    """One iteration and its record, with the validation recall where it is due."""
+    loss = run.step(matcher)
+    image_rate, text_rate = run.synthetic.rates.tolist()
+    record = {
+        "iteration": run.iteration,
+        "loss": loss,
+        "rate_image": image_rate,
+        "rate_text": text_rate,
+    }
+    if recall and run.config.evaluate_every and _due(run, run.config.evaluate_every):
+        record["recall"] = recall(run.synthetic)
+        run.keep_if_best(record["recall"])
+    return record
 
 
 def _due(run: Distillation, every: int) -> bool:

@@ -20,7 +20,16 @@ class InputError(LorsError):
 
 
 class DivergedError(LorsError):
-    """The numbers of a run turned non-finite. The command line exits with code 1."""
+    """The numbers of a run turned non-finite. The command line exits with code 1.
+
+    Args:
+        message: what happened and what to lower.
+        part: what was to blame: a part of the set, or ``rates`` for the inner training run.
+    """
+
+    def __init__(self, message: str, part: str) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

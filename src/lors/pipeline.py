@@ -5,33 +5,36 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lors import artifacts
 from lors.baselines import full_data, random_pairs
-from lors.config import Config, SimilarityConfig, difference, load_config
+from lors.config import Config, SimilarityConfig, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
-from lors.errors import InputError, choose
+from lors.errors import DivergedError, InputError, choose
 from lors.evaluate import Outcome, summarise
+from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
+from lors.health import Health, near_chance
+from lors.locks import sole_user
+from lors.logbook import METRICS_FILE, Logbook
 from lors.losses import Loss
 from lors.matching import MATCHERS
 from lors.progress import Progress
 from lors.resolve import resolve
+from lors.retrieval import chance
 from lors.sharing.card import card
 from lors.synthetic import SyntheticPairs
 from lors.trackers.watch import Watch, watching
 from lors.trials import rates_label, trial, tune, val_recall
 from lors.workbench import Workbench
 
-__all__ = ["METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "run"]
+__all__ = ["CARD", "METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "run"]
 
 REFERENCES = ("full data", "random pairs")
-SET, RESULTS, METRICS_FILE = "distilled.safetensors", "results.json", "metrics.jsonl"
-CHECKPOINT, CARD = "checkpoint.safetensors", "README.md"
 
 
 def run(
@@ -55,28 +58,26 @@ def run(
     """
     out, config = Path(out), resolve(config)
     check_folder(out, config)
-    results = _read_results(out, config)
     row = "distilled set" if config.selection.kind is None else "selected set"
     wanted = [*(REFERENCES if references else ()), row]
-    if all(name in results["rows"] for name in wanted):
-        return results
-    bench = Workbench(config, progress)
-    if config.selection.kind is None:
-        start = bench.start()
-    artifacts.write_text(out / "config.yaml", config.yaml())
-    with watching(bench, out, _reached(out / CHECKPOINT)) as watch:
-        if config.selection.kind is None:
-            made, results["seconds_to_distil"] = _distil(bench, start, out, watch)
-        else:
-            made = _select(bench, config.selection.kind, out)
-        if references:
-            results["rows"] |= _references(bench)
-        results["rows"][row] = _row(
-            _evaluate(bench, made, made.loss), len(made), made.storage(), _how_trained(made)
-        )
-        artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
-        artifacts.write_text(out / CARD, card(made, results["rows"], artifacts.versions()))
-        watch.end(made, results["rows"])
+    with sole_user(out):
+        results = read_results(out, config)
+        if all(name in results["rows"] for name in wanted):
+            return results
+        bench, logbook = Workbench(config, progress), Logbook(out)
+        artifacts.write_text(out / CONFIG, config.yaml())
+        with watching(bench, out, logbook.reached()) as watch:
+            if config.selection.kind is None:
+                made = _distil(bench, out, logbook, watch)
+                results["seconds_to_distil"] = logbook.seconds()
+            else:
+                made = _select(bench, config.selection.kind, out)
+            for name in wanted:
+                if name not in results["rows"]:
+                    results["rows"][name] = _measure(name, bench, made)
+                    artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
+            artifacts.write_text(out / CARD, card(made, results["rows"], artifacts.versions()))
+            watch.end(made, results["rows"])
     return results
 
 
@@ -109,60 +110,66 @@ def evaluate_set(
     return _row(outcomes, len(distilled), distilled.storage(), note)
 
 
-def _references(bench: Workbench) -> dict[str, Any]:
+def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
+    """One row of the results: a reference, or the set that was made."""
     config = bench.config
-    count, note = len(bench.real["train"]), f"nce, {rates_label(config.experts.rates())}"
-    full = _row(full_data(bench), count, note=note)
-    outcomes, chosen = random_pairs(bench)
-    return {
-        "full data": full,
-        "random pairs": _row(outcomes, config.distill.budget, note=chosen),
-    }
+    if name == "full data":
+        note = f"nce, {rates_label(config.experts.rates())}"
+        row = _row(full_data(bench), len(bench.real["train"]), note=note)
+    elif name == "random pairs":
+        outcomes, chosen = random_pairs(bench)
+        row = _row(outcomes, config.distill.budget, note=chosen)
+    else:
+        outcomes = _evaluate(bench, made, made.loss)
+        row = _row(outcomes, len(made), made.storage(), _how_trained(made))
+    mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(bench.real["test"].owner).mean
+    if near_chance(mean, least):
+        bench.progress.say(
+            f"Warning: the recall of {name} is {mean:.2f}, near chance ({least:.2f})."
+        )
+    return row
 
 
-def _reached(checkpoint: Path) -> int:
-    """The iteration from which a run will continue."""
-    if not checkpoint.is_file():
-        return 0
-    with artifacts.open_artifact(checkpoint, "checkpoint") as (header, _):
-        return int(header["iteration"])
-
-
-def _distil(
-    bench: Workbench, start: SyntheticPairs, out: Path, watch: Watch
-) -> tuple[DistilledSet, float]:
+def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> DistilledSet:
     config = bench.config
-    checkpoint, metrics = out / CHECKPOINT, out / METRICS_FILE
-    state = Distillation(start, config.distill, config.seed)
-    if checkpoint.exists():
-        state.resume(checkpoint)
-    lines = _lines_before(metrics, state.iteration)
-    artifacts.write_text(metrics, "".join(lines))
-    earlier = json.loads(lines[-1])["seconds"] if lines else 0.0
     matcher = choose(MATCHERS, config.matching.kind, "matcher")(bench.setting())
-    begun = time.monotonic()
+    health = Health(config, chance(bench.real["val"].owner).mean, bench.progress.say)
+    while True:
+        state = _state(bench, logbook)
 
-    with metrics.open("a", encoding="utf-8") as file:
-
-        def log(record: dict[str, Any]) -> None:
-            record = {**record, "seconds": round(earlier + time.monotonic() - begun, 3)}
-            file.write(json.dumps(record) + "\n")
-            file.flush()
+        def log(record: dict[str, Any], state: Distillation = state) -> None:
+            record = logbook.log(record)
+            health.look(record, state.synthetic)
             watch.record(record, state.synthetic)
 
-        pairs = distill(
-            state,
-            matcher,
-            recall=lambda synthetic: val_recall(bench, synthetic),
-            checkpoint=lambda: state.save(checkpoint),
-            log=log,
-            progress=bench.progress,
-        )
+        try:
+            pairs = distill(
+                state,
+                matcher,
+                recall=lambda synthetic: val_recall(bench, synthetic),
+                checkpoint=partial(logbook.checkpoint, state),
+                log=log,
+                progress=bench.progress,
+            )
+            break
+        except DivergedError as error:
+            state = _state(bench, logbook)
+            if sum(state.slowed.values()) >= config.distill.retries:
+                raise
+            bench.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
+            state.slow_down(error.part)
+            logbook.checkpoint(state)
     loss = config.loss if matcher.learns_rates else tune(bench, pairs)
     distilled = bench.distilled(pairs, loss)
     distilled.save(out / SET)
-    lines = _lines_before(metrics, state.iteration)
-    return distilled, json.loads(lines[-1])["seconds"] if lines else earlier
+    return distilled
+
+
+def _state(bench: Workbench, logbook: Logbook) -> Distillation:
+    """The state of a run at its last checkpoint, or at its start."""
+    state = Distillation(bench.start(), bench.config.distill, bench.config.seed)
+    logbook.resume(state, bench.progress)
+    return state
 
 
 def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
@@ -210,55 +217,3 @@ def _row(
         "note": note,
         "recall": summarise(outcomes),
     }
-
-
-def check_folder(out: Path, config: Config) -> None:
-    """Refuse a run directory that holds something else; a longer version of its run may go on.
-
-    Raises:
-        InputError: it holds another run, or something that is not a run.
-    """
-    path = out / "config.yaml"
-    if path.is_file():
-        theirs = load_config(path)
-        words = {"description", "expected", "trackers"}
-        ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
-        if config.distill.iterations >= theirs.distill.iterations:
-            found["distill"]["iterations"] = config.distill.iterations
-        differs = difference(ours, found)
-        if differs:
-            raise InputError(
-                f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
-                "choose another --out, or delete it"
-            )
-    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-        raise InputError(
-            f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
-        )
-
-
-def _read_results(out: Path, config: Config) -> dict[str, Any]:
-    """The results of this run so far; those of a shorter run do not count."""
-    empty = {
-        "iterations": config.distill.iterations,
-        "seconds_to_distil": None,
-        "versions": artifacts.versions(),
-        "rows": {},
-    }
-    path = out / RESULTS
-    if not path.exists():
-        return empty
-    try:
-        results: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return results if results["iterations"] == config.distill.iterations else empty
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
-
-
-def _lines_before(metrics: Path, iteration: int) -> list[str]:
-    """The records up to an iteration; what a killed run logged beyond its checkpoint is dropped."""
-    if not metrics.exists():
-        return []
-    with metrics.open(encoding="utf-8") as lines:
-        complete = [line for line in lines if line.endswith("\n")]
-    return [line for line in complete if json.loads(line)["iteration"] <= iteration]

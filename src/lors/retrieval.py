@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["METRICS", "Recall", "metric_label", "recall"]
+__all__ = ["METRICS", "Recall", "chance", "metric_label", "recall"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,27 @@ def recall(images: Tensor, texts: Tensor, owner: Tensor, chunk: int = 1024) -> R
         best = scores.masked_fill(~right, -torch.inf).amax(1, keepdim=True)
         tr.append((~(scores < best) & ~right).sum(1))
     return Recall(*_hits(torch.cat(ir)), *_hits(torch.cat(tr)))
+
+
+def chance(owner: np.ndarray) -> Recall:
+    """What a random ranking reaches on average.
+
+    Args:
+        owner: the image that each caption describes, ascending. Shape: (C,)
+
+    >>> chance(np.array([0, 1, 2, 3])).ir1
+    25.0
+    """
+    captions, images = len(owner), int(owner[-1]) + 1
+    own = np.bincount(owner, minlength=images)
+    ir = [100.0 * min(1.0, k / images) for k in (1, 5, 10)]
+    tr = []
+    for k in (1, 5, 10):
+        # None of the k captions drawn without replacement is one of the image's own.
+        drawn = np.arange(min(k, captions))
+        missed = np.clip(1 - own[:, None] / (captions - drawn), 0, 1).prod(1)
+        tr.append(100.0 * float((1 - missed).mean()))
+    return Recall(*ir, *tr)
 
 
 def _hits(rank: Tensor) -> list[float]:

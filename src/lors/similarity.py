@@ -54,6 +54,13 @@ class Similarity(nn.Module, ABC):
         device = next((p.device for p in self.state_dict().values()), None)
         return self(torch.arange(self.pairs, device=device))
 
+    @torch.no_grad()
+    def diagonal(self) -> Tensor:
+        """The similarities of the pairs themselves, without building S. Shape: (N,)"""
+        device = next((p.device for p in self.state_dict().values()), None)
+        blocks = torch.arange(self.pairs, device=device).split(64)
+        return torch.cat([self(index).diagonal() for index in blocks])
+
     def numbers(self) -> int:
         """How many numbers must be stored."""
         return sum(tensor.numel() for tensor in self.state_dict().values())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
 from lors.cli.app import console
+from lors.stopping import Terminated
 
 __all__ = ["Display", "results_table"]
 
@@ -64,8 +67,11 @@ class Display:
         self._bars.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bars.stop()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            Console(stderr=True).print("Interrupted. The same command continues where it stopped.")
+            sys.exit(143 if issubclass(kind, Terminated) else 130)
 
     def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
         if not total:

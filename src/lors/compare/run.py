@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -23,9 +23,12 @@ from lors.compare.table import Cell, Table
 from lors.config import Config
 from lors.errors import LorsError
 from lors.evaluate import summarise
-from lors.pipeline import SET, check_folder, evaluate_set, run
+from lors.folders import SET, check_folder
+from lors.locks import sole_user
+from lors.pipeline import evaluate_set, run
 from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
+from lors.stopping import Terminated
 from lors.workbench import Workbench
 
 __all__ = ["compare"]
@@ -64,10 +67,28 @@ def compare(
     folders = [out / "runs" / group[0].name for group in runs]
     for group, folder in zip(runs, folders, strict=True):
         check_folder(folder, resolve(group[0].config))
-    references = _prepare(cells, out, progress)
-    timed = table.measure == "seconds"
-    jobs = jobs or (1 if timed else _affordable(cells[0].config, len(runs)))
     records: list[Record] = []
+    with sole_user(out):
+        references = _prepare(cells, out, progress)
+        timed = table.measure == "seconds"
+        jobs = jobs or (1 if timed else _affordable(cells[0].config, len(runs)))
+
+        def keep(found: list[Record]) -> None:
+            records.extend(found)
+            write_results(table, _in_order(records, cells), references, out)
+
+        _run_all(runs, folders, jobs, keep, progress)
+    return _in_order(records, cells)
+
+
+def _run_all(
+    runs: Sequence[list[Cell]],
+    folders: Sequence[Path],
+    jobs: int,
+    keep: Callable[[list[Record]], None],
+    progress: Progress,
+) -> None:
+    """Do all runs, some at a time, and hand over the records of each as it ends."""
     context = multiprocessing.get_context("spawn")
     threads = max(1, _cores() // jobs)
     with ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,)) as pool:
@@ -77,14 +98,12 @@ def compare(
         }
         try:
             for done in progress.track(as_completed(pending), "runs", len(pending)):
-                records += _collect(done, pending[done], progress)
-                write_results(table, _in_order(records, cells), references, out)
+                keep(_collect(done, pending[done], progress))
         except BaseException:
             for process in (pool._processes or {}).values():
                 process.terminate()
             pool.shutdown(cancel_futures=True)
             raise
-    return _in_order(records, cells)
 
 
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -111,7 +130,10 @@ def _worker(threads: int) -> None:
 
 def _run(cells: list[Cell], folder: Path) -> list[Record]:
     """One run and all its evaluations."""
-    results = run(cells[0].config, folder, references=False)
+    try:
+        results = run(cells[0].config, folder, references=False)
+    except Terminated:  # the step is saved; a worker that lived on would begin the next run
+        os._exit(143)
     (made,) = results["rows"].values()
     seconds = results["seconds_to_distil"]
     iterations = None if seconds is None else cells[0].config.distill.iterations

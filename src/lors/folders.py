@@ -1,0 +1,59 @@
+"""The files of a run directory, and whether it holds the run that is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lors import artifacts
+from lors.config import Config, difference, load_config
+from lors.errors import InputError
+
+__all__ = ["CARD", "CONFIG", "RESULTS", "SET", "check_folder", "read_results"]
+
+CONFIG, SET = "config.yaml", "distilled.safetensors"
+RESULTS, CARD = "results.json", "README.md"
+
+
+def check_folder(out: Path, config: Config) -> None:
+    """Refuse a run directory that holds something else; a longer version of its run may go on.
+
+    Raises:
+        InputError: it holds another run, or something that is not a run.
+    """
+    path = out / CONFIG
+    if path.is_file():
+        theirs = load_config(path)
+        words = {"description", "expected", "trackers"}
+        ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
+        if config.distill.iterations >= theirs.distill.iterations:
+            found["distill"]["iterations"] = config.distill.iterations
+        differs = difference(ours, found)
+        if differs:
+            raise InputError(
+                f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
+                "choose another --out, or delete it"
+            )
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise InputError(
+            f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
+        )
+
+
+def read_results(out: Path, config: Config) -> dict[str, Any]:
+    """The results of this run so far; those of a shorter run do not count."""
+    empty = {
+        "iterations": config.distill.iterations,
+        "seconds_to_distil": None,
+        "versions": artifacts.versions(),
+        "rows": {},
+    }
+    path = out / RESULTS
+    if not path.exists():
+        return empty
+    try:
+        results: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return results if results["iterations"] == config.distill.iterations else empty
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None

@@ -1,0 +1,92 @@
+"""The logbook of a run: its metrics and its last two checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from lors import artifacts
+from lors.distill import KIND, Distillation
+from lors.errors import InputError
+from lors.progress import Progress
+
+__all__ = ["METRICS_FILE", "Logbook"]
+
+METRICS_FILE = "metrics.jsonl"
+CHECKPOINTS = ("checkpoint.safetensors", "checkpoint-previous.safetensors")
+
+
+class Logbook:
+    """What a run writes down while it goes on, so that it can go on after any end.
+
+    Args:
+        folder: the run directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.metrics = folder / METRICS_FILE
+        self.newest, self.previous = (folder / name for name in CHECKPOINTS)
+        self._earlier, self._begun = 0.0, time.monotonic()
+
+    def resume(self, state: Distillation, progress: Progress) -> None:
+        """Continue from the newest checkpoint that is whole; what was logged beyond it is dropped.
+
+        Raises:
+            InputError: there are checkpoints, but none that fits.
+        """
+        found = [path for path in (self.newest, self.previous) if path.exists()]
+        for path in found:
+            try:
+                state.resume(path)
+                break
+            except InputError as error:
+                if path == found[-1]:
+                    raise
+                progress.say(f"{error}; going on from the checkpoint before it.")
+        records = self._records(state.iteration)
+        artifacts.write_text(self.metrics, "".join(records))
+        self._earlier, self._begun = self._seconds(records), time.monotonic()
+
+    def reached(self) -> int:
+        """The iteration from which the run will continue, as far as headers tell."""
+        for path in (self.newest, self.previous):
+            if path.exists():
+                try:
+                    with artifacts.open_artifact(path, KIND) as (header, _):
+                        return int(header["iteration"])
+                except InputError:
+                    continue
+        return 0
+
+    def checkpoint(self, state: Distillation) -> None:
+        """Write a checkpoint and keep the one before it."""
+        if self.newest.exists():
+            os.replace(self.newest, self.previous)
+        state.save(self.newest)
+
+    def log(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Append a record, with the seconds spent so far, and return it."""
+        seconds = self._earlier + time.monotonic() - self._begun
+        record = {**record, "seconds": round(seconds, 3)}
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        return record
+
+    def seconds(self) -> float:
+        """How long the run has taken, over all its sittings."""
+        return self._seconds(self._records())
+
+    def _records(self, until: float = float("inf")) -> list[str]:
+        """The whole lines up to an iteration: a crash may have cut the last one short."""
+        if not self.metrics.exists():
+            return []
+        with self.metrics.open(encoding="utf-8", errors="replace") as file:
+            lines = [line for line in file if line.endswith("\n")]
+        return [line for line in lines if json.loads(line)["iteration"] <= until]
+
+    @staticmethod
+    def _seconds(records: list[str]) -> float:
+        return float(json.loads(records[-1])["seconds"]) if records else 0.0
