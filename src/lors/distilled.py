@@ -237,8 +237,8 @@ def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> N
         if len(shape) != dims or shape[0] != pairs or not tensors[name].numel():
             raise ValueError(f"{name} of shape {shape} do not fit {count} pairs")
     for name, tensor in tensors.items():
-        if not tensor.is_floating_point():
-            raise ValueError(f"{name} are {tensor.dtype}, no real numbers")
+        if not tensor.is_floating_point() or tensor.dtype != tensors["images"].dtype:
+            raise ValueError(f"{name} are {tensor.dtype} and images {tensors['images'].dtype}")
     if not (tensors["rates"] > 0).all():
         raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
     kind = choose(SIMILARITIES, config.similarity.kind, "similarity")

@@ -66,7 +66,7 @@ class SetHeader(Header):
 class CheckpointHeader(Header):
     iteration: int = Field(ge=0)
     best_recall: Finite | None
-    slowed: dict[str, Annotated[int, Field(ge=0)]] = {}
+    slowed: dict[str, Annotated[int, Field(ge=0, le=1000)]] = {}
 
 
 class ExpertHeader(Header):
