@@ -21,6 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from lors.data.arrays import read_array
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
@@ -47,7 +48,7 @@ def write_embeddings(folder: Path, pairs: int, dim: int) -> None:
 
 def measure(method: str, folder: Path, picks: int) -> dict[str, float | str]:
     """One selection: seconds to standardise, seconds to choose, and the peak of memory."""
-    images, texts = (np.load(folder / f"{side}.npy", mmap_mode="r") for side in ("images", "texts"))
+    images, texts = (read_array(folder / f"{side}.npy") for side in ("images", "texts"))
     begun = time.perf_counter()
     candidates = Candidates(images, texts, np.arange(len(images)))
     standardised = time.perf_counter()

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lors.artifacts import home
 from lors.config import Config, SimilarityConfig
 from lors.data import load_pairs
+from lors.data.arrays import read_array
 from lors.data.cache import cached_array, fingerprint
 from lors.distilled import DistilledSet
 from lors.encoders import (
@@ -376,10 +377,8 @@ def _calibrated(cosines: Tensor) -> Tensor:
 
 
 def _read_similarity(path: Path) -> Tensor:
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read similarity.values: {error}") from None
-    if not isinstance(values, np.ndarray) or not np.isfinite(values).all():
-        raise InputError("similarity.values must be one .npy array of finite numbers")
-    return torch.from_numpy(values).float()
+    values = read_array(path)
+    real = values.astype(np.float32) if values.dtype.kind in "fiu" else None
+    if real is None or not np.isfinite(real).all():
+        raise InputError("similarity.values must be an .npy array of finite numbers")
+    return torch.from_numpy(real)

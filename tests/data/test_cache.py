@@ -41,3 +41,18 @@ def test_a_failed_decode_leaves_nothing_behind(lors_home: Path) -> None:
     with pytest.raises(InputError, match="broken"):
         cached_images([Item("broken", ("x",), broken)], 4, Silent())
     assert set((lors_home / "images").iterdir()) == before
+
+
+def test_a_damaged_cache_says_that_it_can_be_deleted(lors_home: Path) -> None:
+    items = [item("damaged", 1, [])]
+    cached_images(items, 5, Silent())
+    path = max((lors_home / "images").glob("*.npy"), key=lambda path: path.stat().st_mtime_ns)
+    for content in (path.read_bytes()[:-1], b""):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="delete it, and it is made again"):
+            cached_images(items, 5, Silent())
+    np.save(path, np.zeros((1, 3, 6, 6), np.uint8))
+    with pytest.raises(InputError, match="delete it, and it is made again"):
+        cached_images(items, 5, Silent())
+    path.unlink()
+    assert cached_images(items, 5, Silent()).shape == (1, 3, 5, 5)

@@ -99,3 +99,30 @@ def test_bad_embeddings_are_refused(folder: Path) -> None:
     (folder / "texts.npy").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="cannot read"):
         load_pairs(config(folder), 1)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[1.0, np.nan]]),
+        np.array([[1.0, 1e39]]),  # finite, but not as float32
+        np.array([[1, 2]]),
+        np.array([["a", "b"]]),
+        np.zeros((200, 0)),
+        np.array([[1.0 + 1j]]),
+    ],
+)
+def test_what_is_no_finite_number_is_refused(folder: Path, array: np.ndarray) -> None:
+    np.save(folder / "images.npy", array)
+    with pytest.raises(InputError, match=r"finite floating-point numbers|cannot read the array"):
+        load_pairs(config(folder), 1)
+
+
+def test_nothing_is_unpickled(folder: Path) -> None:
+    np.save(folder / "images.npy", np.array([{"code": "to run"}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"cannot read the array .*images\.npy"):
+        load_pairs(config(folder), 1)
+    np.savez(folder / "images", np.zeros((200, 2)))
+    (folder / "images.npz").rename(folder / "images.npy")
+    with pytest.raises(InputError, match="several arrays"):
+        load_pairs(config(folder), 1)

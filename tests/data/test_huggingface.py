@@ -199,3 +199,19 @@ def test_what_cannot_be_read_at_all_gets_a_sentence(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match=r"pip install 'lors\[huggingface\]'"):
         read_huggingface(DataConfig(name="owner/data"))
+
+
+def test_tables_are_below_the_root(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    table([1, 2]).save_to_disk(outside)
+    table([1, 2]).to_parquet(tmp_path / "secret.parquet")
+    root.mkdir()
+    (root / "train.parquet").symlink_to(tmp_path / "secret.parquet")
+    with pytest.raises(InputError, match="outside the root"):
+        read(root)
+    (root / "train.parquet").unlink()
+    for name in ("state.json", "dataset_info.json"):
+        text = (outside / name).read_text()
+        (root / name).write_text(text.replace("data-00000", "../outside/data-00000"))
+    with pytest.raises(InputError, match="outside the root"):
+        read(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,62 @@ def test_csv_and_jsonl_with_a_split_column(folder: Path) -> None:
 def test_bad_rows_get_a_sentence(folder: Path, row: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         karpathy(folder, [*rows(), row])
+
+
+@pytest.mark.parametrize(
+    ("caption", "message"),
+    [
+        (3, "must be text"),
+        ([["x"]], "must be text"),
+        (None, "must be text"),
+        ("\0", "characters that no text has"),
+        ("half \ud83d", "characters that no text has"),
+        ("word " * 250_000, "1,249,999 characters is no caption"),
+        ("\u2003\u00a0\t", "is empty"),
+    ],
+)
+def test_a_caption_that_is_none_is_refused(folder: Path, caption: object, message: str) -> None:
+    with pytest.raises(InputError, match=f"row 20.*{message}"):
+        karpathy(folder, [*rows(), {"image": "images/0.png", "caption": caption}])
+
+
+@pytest.mark.parametrize("image", ["\0", "a" * 5000, "\ud800.png", "images", ".", "", "~root/x"])
+def test_a_name_that_is_no_file_is_refused(folder: Path, image: str) -> None:
+    with pytest.raises(InputError, match=r"train\.json row 20"):
+        karpathy(folder, [*rows(), {"image": image, "caption": "x"}])
+
+
+def test_a_name_that_is_no_unicode_is_a_file_like_any(folder: Path) -> None:
+    name = os.fsdecode(b"images/\xff.png")
+    (folder / "images" / "1.png").rename(folder / name)
+    found = [{"image": name, "caption": "x"} if i == 1 else row for i, row in enumerate(rows())]
+    assert len(karpathy(folder, found).splits["train"]) == 16
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_json_of_endless_nesting_is_refused(folder: Path, opening: str) -> None:
+    (folder / "train.json").write_text(opening * 200_000)
+    config = DataConfig(source="karpathy", root=folder, annotations={"train": "train.json"})
+    with pytest.raises(InputError, match="cannot read the annotations"):
+        load_pairs(config, 8)
+    with pytest.raises(InputError, match="cannot read the table"):
+        table(folder, opening * 200_000, "table.jsonl")
+
+
+def test_a_table_that_is_a_link_out_of_the_root_is_refused(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "table.csv"
+    outside.write_text("image,caption\nimages/0.png,x")
+    (folder / "table.csv").symlink_to(outside)
+    with pytest.raises(InputError, match="outside the root"):
+        load_pairs(DataConfig(source="table", root=folder), 8)
+
+
+def test_a_loop_of_links_is_refused(folder: Path) -> None:
+    (folder / "images" / "loop.png").symlink_to(folder / "images" / "loop.png")
+    with pytest.raises(InputError, match=r"row 20: .*loop\.png"):
+        karpathy(folder, [*rows(), {"image": "images/loop.png", "caption": "x"}])
 
 
 def test_a_link_out_of_the_root_is_refused(

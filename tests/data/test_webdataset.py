@@ -144,6 +144,51 @@ def test_compressed_truncated_and_false_shards_are_refused(tmp_path: Path) -> No
             read(tmp_path, f"{name}.tar")
 
 
+def with_size(content: bytes, member: int, size: bytes) -> bytes:
+    """A tar file in which the header of a member claims another size."""
+    start = [s for s in range(0, len(content), 512) if content[s + 257 : s + 262] == b"ustar"]
+    block = bytearray(content[start[member] : start[member] + 512])
+    block[124:136] = size
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return content[: start[member]] + bytes(block) + content[start[member] + 512 :]
+
+
+@pytest.mark.parametrize("member", [0, 1, 2, 3])
+@pytest.mark.parametrize("back", [512, 1024, 1536, 10**6])
+def test_a_shard_that_leads_backwards_is_refused(tmp_path: Path, member: int, back: int) -> None:
+    path = tmp_path / "train.tar"
+    shard(path, {"a.png": picture(1), "a.txt": "x", "é" * 200 + ".png": picture(1)})
+    negative = b"\xff" * 4 + (2**64 - back).to_bytes(8, "big")
+    path.write_bytes(with_size(path.read_bytes(), member, negative))
+    with pytest.raises(InputError, match="the shard"):
+        read(tmp_path)
+
+
+def test_a_member_beyond_any_photo_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "train.tar").open("wb") as file:
+        for name, size in (("a.txt", 1), ("a.png", 2**29)):
+            member = tarfile.TarInfo(name)
+            member.size = size
+            file.write(member.tobuf())
+            file.seek(-(-size // 512) * 512, io.SEEK_CUR)  # a hole: it takes no space on disk
+        file.write(bytes(1024))
+    with pytest.raises(InputError, match=r"'a' .*its \.png file has 536,870,912 bytes"):
+        read(tmp_path)
+
+
+def test_json_of_endless_nesting_is_refused(tmp_path: Path) -> None:
+    shard(tmp_path / "train.tar", {"a.png": picture(1), "a.json": "[" * 200_000})
+    with pytest.raises(InputError, match=r"cannot read its \.json"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("pattern", ["train{,}" + "{,}" * 20, "train{0..999999999}.tar"])
+def test_a_pattern_of_endless_names_is_refused(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(InputError, match="more than 100,000 names"):
+        read(tmp_path, pattern)
+
+
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [

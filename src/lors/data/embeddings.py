@@ -68,7 +68,7 @@ def _read(path: Path, side: str) -> np.ndarray:
     array = _read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
     largest = float(np.finfo(np.float32).max)  # all becomes float32; NaN is in no range either
     real = np.issubdtype(array.dtype, np.floating) and array.size > 0
-    if not real or not -largest <= array.min() <= array.max() <= largest:
+    if not real or not -largest <= float(array.min()) <= float(array.max()) <= largest:
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
     return array
 

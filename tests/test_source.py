@@ -1,0 +1,87 @@
+"""Nothing in the sources unpickles, evaluates, runs a shell, or trusts the code of a repository."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted(
+    path for name in ("src", "examples", "benchmarks") for path in ROOT.glob(f"{name}/**/*.py")
+)
+
+MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.unsafe_load"}
+CALLS |= {"yaml.full_load", "torch.load", "torch.save", "torch.hub.load", "torch.jit.load"}
+CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput"}
+SAFE_LOADERS = {"yaml.SafeLoader", "_Loader"}
+"""``_Loader`` is that of ``lors.config``, a ``yaml.SafeLoader`` that knows no aliases."""
+
+
+def problems(source: str) -> Iterator[str]:
+    """What must not be in a source file."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.partition(".")[0] in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            if (node.module or "").partition(".")[0] in MODULES:
+                yield f"from {node.module}"
+        elif isinstance(node, ast.Call):
+            yield from _of_call(ast.unparse(node.func), node)
+
+
+def _of_call(name: str, call: ast.Call) -> Iterator[str]:
+    given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    method = name.rpartition(".")[2]
+    if name in CALLS:
+        yield name
+    if name in ("np.load", "numpy.load") and given.get("allow_pickle") != "False":
+        yield f"{name} without allow_pickle=False"
+    if name in ("yaml.load", "yaml.load_all"):
+        loader = given.get("Loader") or (ast.unparse(call.args[1]) if len(call.args) > 1 else "")
+        if loader not in SAFE_LOADERS:
+            yield f"{name} with {loader or 'no loader'}"
+    if given.get("shell", "False") != "False":
+        yield f"{name} with a shell"
+    if given.get("trust_remote_code", "False") != "False":
+        yield f"{name} with trust_remote_code"
+    if given.get("weights_only", "True") != "True":
+        yield f"{name} without weights_only"
+    if method == "from_pretrained" and given.get("trust_remote_code") != "False":
+        yield f"{name} without trust_remote_code=False"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_source_file_does_nothing_dangerous(path: Path) -> None:
+    assert list(problems(path.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "import joblib.numpy_pickle",
+        "from marshal import loads",
+        "torch.load(path, weights_only=True)",
+        "np.load(path)",
+        "np.load(path, allow_pickle=True)",
+        "yaml.load(text)",
+        "yaml.load(text, yaml.Loader)",
+        "eval('1')",
+        "os.system('ls')",
+        "subprocess.run('ls', shell=True)",
+        "Model.from_pretrained(name)",
+        "Model.from_pretrained(name, trust_remote_code=True)",
+        "load_dataset(name, trust_remote_code=yes)",
+    ],
+)
+def test_the_scan_finds_what_it_looks_for(line: str) -> None:
+    assert list(problems(line))
+
+
+def test_datasets_run_no_code_of_a_repository() -> None:
+    datasets = pytest.importorskip("datasets")
+    assert int(datasets.__version__.partition(".")[0]) >= 4  # scripts are gone since 4.0
