@@ -102,6 +102,43 @@ def test_yaml_never_builds_objects(tmp_path: Path) -> None:
         load_config(path)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seed: !!timestamp x",
+        "seed: !!bool x",
+        "seed: 2001-99-99",
+        "seed: " + "9" * 5000,
+        "[" * 5000,
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]",
+        "data: {<<: *nothing}",
+        "\0",
+        "{1: [}",
+    ],
+)
+def test_odd_yaml_gets_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is not valid YAML"):
+        load_config(path)
+
+
+def test_a_file_that_is_too_large_or_none_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "large.yaml").write_text("# " + "x" * 100_000)
+    (tmp_path / "folder.yaml").mkdir()
+    for name, message in (("large", "at most 100,000 bytes"), ("folder", "no such file")):
+        with pytest.raises(InputError, match=message):
+            load_config(tmp_path / f"{name}.yaml")
+
+
+@pytest.mark.parametrize(
+    "override", ["evaluate.weight_decay=.inf", "data.holdout=.nan", "data.root=~nobody-at-all/x"]
+)
+def test_no_number_is_endless_and_no_home_nobodys(override: str) -> None:
+    with pytest.raises(InputError, match=override.partition("=")[0]):
+        load_config("demo", [override])
+
+
 def test_difference_names_what_differs() -> None:
     ours = {"a": 1, "b": {"c": 2, "d": 3}}
     assert difference(ours, {"a": 1, "b": {"c": 5, "d": 3}}) == ["b.c: 5, not 2"]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from lors import DistilledSet, Workbench, artifacts, load_config
 from lors.config import SimilarityConfig
@@ -121,3 +123,94 @@ def test_a_damaged_set_is_refused(distilled: DistilledSet, tmp_path: Path) -> No
     artifacts.save(path, "distilled set", header, tensors)
     with pytest.raises(InputError, match="damaged"):
         DistilledSet.load(path)
+
+
+OLD = Path(__file__).parent / "fixtures" / "format-1" / "distilled.safetensors"
+BIG = torch.zeros(1).expand(4, 10)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "config", "message"),
+    [
+        ({"images": torch.zeros(3, 3, 4, 4)}, {}, r"images of shape \(3, .*do not fit 4 pairs"),
+        ({"images": torch.zeros(4, 5)}, {}, r"images of shape \(4, 5\) do not fit"),
+        ({"images": torch.zeros(4, 3, 0, 0)}, {}, "do not fit"),
+        ({"texts": torch.zeros(4, 7)}, {}, "no embeddings of a text trunk that gives 3"),
+        ({"texts": torch.zeros(4, 3).double()}, {}, "texts are torch.float64"),
+        ({"rates": torch.tensor([0.1, -0.1])}, {}, "learning rates must be positive"),
+        ({"rates": torch.zeros(3)}, {}, "rates of shape"),
+        ({"similarity.left": BIG}, {}, "lowrank similarity of 4 pairs holds 12 numbers, not 48"),
+        ({"similarity.left": None}, {}, "holds 12 numbers, not 8"),
+        ({"extra": torch.zeros(2)}, {}, "Unexpected key"),
+        ({"text_standard.mean": torch.zeros(2)}, {}, "text_standard does not standardise 3"),
+        ({"text_standard.scale": torch.tensor(0.0)}, {}, "text_standard does not"),
+        ({"text_trunk.idf": torch.zeros(2).double()}, {}, "text trunk is damaged"),
+        ({"text_trunk.components": None}, {}, "text trunk is damaged"),
+        ({}, {"similarity": {"kind": "full"}}, "a full similarity of 4 pairs holds 16 numbers"),
+        ({}, {"similarity": {"rank": 10**12}}, "lowrank similarity of 4 pairs holds"),
+        ({}, {"similarity": {"kind": "mystery"}}, "unknown similarity 'mystery'"),
+        ({}, {"loss": "mystery"}, "unknown loss 'mystery'"),
+        ({}, {"distill": {"budget": 3}}, "more than the budget of 3"),
+        ({}, {"encoder": {"space": "features", "scope": "heads"}}, "images of shape"),
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit_each_other_are_refused(
+    tensors: dict[str, Tensor | None], config: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    header, found = artifacts.load(OLD, "distilled set")
+    header["config"] = load_config(header["config"], _overrides(config)).model_dump(mode="json")
+    changed = {name: t for name, t in {**found, **tensors}.items() if t is not None}
+    path = tmp_path / "set.safetensors"
+    artifacts.save(path, "distilled set", header, changed)
+    with pytest.raises(InputError, match=message):
+        DistilledSet.load(path)
+
+
+def _overrides(config: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in config.items() if not isinstance(value, dict)] + [
+        f"{section}.{key}={value}"
+        for section, values in config.items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"pairs": 10**9}, "do not fit 1000000000 pairs"),
+        ({"std": [0.25, 0.0, 0.25]}, "std.1 should be greater than 0"),
+        ({"mean": [0.5, 0.5]}, "mean and std of the pixels"),
+        ({"text_trunk": {"kind": "mystery"}}, "unknown text trunk 'mystery'"),
+        ({"text_trunk": {"kind": "given", "dim": "3", "fingerprint": "x"}}, "dim should be"),
+        ({"text_trunk": {"kind": "transformers", "dim": 3, "fingerprint": "x"}}, "name Field"),
+        ({"text_trunk": {"kind": "lsa", "terms": ["a"] * 25}}, "text trunk is damaged"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(
+    header: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    found, tensors = artifacts.load(OLD, "distilled set")
+    artifacts.save(tmp_path / "set", "distilled set", {**found, **header}, tensors)
+    with pytest.raises(InputError, match=message):
+        DistilledSet.load(tmp_path / "set")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_set_of_any_precision_keeps_every_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+    made = DistilledSet.load(OLD)
+    generator = torch.Generator().manual_seed(0)
+    made.pairs.to(dtype)
+    for parameter in made.pairs.parameters():
+        parameter.copy_(torch.rand(parameter.shape, generator=generator, dtype=torch.double))
+    made.save(tmp_path / "set")
+    again = DistilledSet.load(tmp_path / "set").pairs.state_dict()
+    for name, tensor in made.pairs.state_dict().items():
+        assert again[name].dtype == dtype
+        assert torch.equal(again[name], tensor), name
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_batch_needs_a_pair(batch_size: int) -> None:
+    with pytest.raises(InputError, match="at least one pair"):
+        next(DistilledSet.load(OLD).batches(batch_size))

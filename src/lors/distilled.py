@@ -105,6 +105,8 @@ class DistilledSet:
 
     def embed(self, captions: Sequence[str]) -> Tensor:
         """New captions as the set's texts are embedded. Shape: (C, text_dim)"""
+        if isinstance(captions, str) or not captions:
+            raise InputError("give a list of one or more captions")
         embedded = torch.from_numpy(self.text_trunk.embed(captions, Silent()))
         return embedded if self.text_standard is None else self.text_standard(embedded)
 
@@ -129,6 +131,8 @@ class DistilledSet:
             seed: draws the order.
             model: if given, images come in its normalisation and through its frozen part.
         """
+        if batch_size < 1:
+            raise InputError(f"a batch holds at least one pair, not {batch_size}")
         inputs = model.freeze(self.images_for(model)) if model else self.pairs.images
         order = self.pairs.passes(batch_size, generator(seed, "batches"))
         count = -(-len(self) // batch_size)

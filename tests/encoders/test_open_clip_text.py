@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from lors.config import EncoderConfig
 from lors.encoders.open_clip_text import OpenClipText
@@ -30,3 +34,22 @@ def test_unknown_models_and_missing_tags_are_refused(tiny_clip: str) -> None:
         OpenClipText.build("ViT-B32/openai", EncoderConfig(), [])
     with pytest.raises(InputError, match="needs a tag"):
         OpenClipText.build(tiny_clip, EncoderConfig(), [])
+
+
+def test_weights_are_read_from_safetensors_only(tiny_clip: str, tmp_path: Path) -> None:
+    trained = OpenClipText(tiny_clip, "none")
+    weights = trained.model.state_dict()
+    save_file(weights, tmp_path / "weights.safetensors")
+    torch.save(weights, tmp_path / "weights.pt")
+    loaded = OpenClipText(f"{tiny_clip}/{tmp_path / 'weights.safetensors'}")
+    assert np.array_equal(loaded.embed(["a"], Silent()), trained.embed(["a"], Silent()))
+    with pytest.raises(InputError, match=r"not a \.safetensors file"):
+        OpenClipText(f"{tiny_clip}/{tmp_path / 'weights.pt'}").embed(["a"], Silent())
+
+
+def test_a_tag_that_would_bring_pickled_weights_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_clip, "download_pretrained", lambda published: "/cache/model.bin")
+    with pytest.raises(InputError, match=r"not a \.safetensors file"):
+        OpenClipText("ViT-B-32/openai").embed(["a"], Silent())

@@ -121,3 +121,28 @@ def test_a_text_longer_than_the_model_reads_is_refused(tiny_bert: Path) -> None:
 def test_an_absent_model_gets_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="local folder"):
         TransformersText.build(str(tmp_path / "absent"), EncoderConfig(), [])
+
+
+def test_pickled_weights_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pickled"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").unlink()
+    model = transformers.BertModel.from_pretrained(tiny_bert)
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match="cannot load the text trunk"):
+        TransformersText(str(folder)).tower()
+
+
+def test_code_of_a_model_is_never_run(tiny_bert: Path, tmp_path: Path) -> None:
+    folder, trace = tmp_path / "evil", tmp_path / "trace"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "evil.py").write_text(f"open({str(trace)!r}, 'w').write('run')\nclass Evil: pass")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {
+        "model_type": "evil",
+        "auto_map": {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="cannot load the text trunk"):
+        TransformersText(str(folder)).embed(["a"], Silent())
+    assert not trace.exists()
