@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -164,6 +165,13 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if header["checksum"] not in (None, _checksum(tensors)):
         raise InputError(f"{str(path)!r} is damaged: its numbers do not fit their checksum")
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
+        if not _finite(tensor):
             raise InputError(f"{str(path)!r} is damaged: not all of {name[:60]!r} is finite")
     return header, tensors
+
+
+def _finite(tensor: Tensor) -> bool:
+    """Whether all numbers are; a NaN anywhere is the least and the largest, too."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return True
+    return all(math.isfinite(extreme.item()) for extreme in tensor.aminmax())
