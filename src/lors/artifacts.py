@@ -86,9 +86,13 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
     choose(HEADERS, kind, "kind of artefact")
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {**header, "format": FORMAT, "kind": kind, "checksum": _checksum(plain)}
-    text = json.dumps(about, allow_nan=False)
+    text = json.dumps({**about, "check": _digest(about)}, allow_nan=False)
     with writing(path) as temporary:
-        save_file(plain, temporary, metadata={"lors": text, "check": _digest(text)})
+        temporary.touch()
+        permissions = temporary.stat().st_mode
+        # One key only: safetensors writes several in random order.
+        save_file(plain, temporary, metadata={"lors": text})
+        temporary.chmod(permissions)  # it writes files that only their owner can read
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> str:
@@ -100,8 +104,8 @@ def _checksum(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def _digest(about: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(about).encode(), digest_size=16).hexdigest()
 
 
 @contextmanager
@@ -133,8 +137,15 @@ def _header(path: Path, metadata: Mapping[str, str], kind: str | None) -> dict[s
     if "lors" not in metadata:
         raise InputError(f"{str(path)!r} was not written by lors: it has no header")
     header = parse_header(metadata["lors"], kind, repr(str(path)))
-    checked = "check" in metadata or header["checksum"] is not None
-    if checked and metadata.get("check") != _digest(metadata["lors"]):
+    check = header.pop("check", None)
+    if check is None and header["checksum"] is None:  # from before there were checksums
+        return header
+    try:
+        about = json.loads(metadata["lors"])
+        fits = about.pop("check") == _digest(about)
+    except (KeyError, ValueError, RecursionError):
+        fits = False
+    if not fits:
         raise InputError(f"{str(path)!r} is damaged: its header does not fit its checksum")
     return header
 

@@ -200,8 +200,9 @@ def _sign(header: Any, numbers: bytes, rng: random.Random) -> None:
     try:
         metadata, about = header["__metadata__"], json.loads(header["__metadata__"]["lors"])
         about["checksum"] = None if rng.random() < 0.5 else checksum(header, numbers)
-        metadata["lors"] = json.dumps(about)
-        metadata["check"] = hashlib.blake2b(metadata["lors"].encode(), digest_size=16).hexdigest()
+        about.pop("check", None)
+        check = hashlib.blake2b(json.dumps(about).encode(), digest_size=16).hexdigest()
+        metadata["lors"] = json.dumps({**about, "check": check})
     except (KeyError, TypeError, ValueError, AttributeError):
         return
 
