@@ -7,7 +7,7 @@ import torch
 
 from lors.config import Config
 from lors.errors import InputError
-from lors.pipeline import RESULTS, SET
+from lors.folders import RESULTS, SET
 from lors.runs import Run
 
 

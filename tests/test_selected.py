@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from lors.config import load_config
 from lors.distilled import DistilledSet
 from lors.errors import InputError
-from lors.pipeline import SET, evaluate_set, run
+from lors.folders import SET
+from lors.pipeline import evaluate_set, run
 from lors.seeding import derive_seed
 from lors.selection import SELECTIONS
 from lors.workbench import Workbench

@@ -6,7 +6,8 @@ import pytest
 
 from lors.config import ExpertsConfig, load_config
 from lors.distilled import DistilledSet
-from lors.pipeline import SET, run
+from lors.folders import SET
+from lors.pipeline import run
 from lors.trials import RATES, TUNED_LOSSES, candidates
 
 

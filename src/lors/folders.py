@@ -10,10 +10,10 @@ from lors import artifacts
 from lors.config import Config, difference, load_config
 from lors.errors import InputError
 
-__all__ = ["CARD", "CONFIG", "RESULTS", "SET", "check_folder", "read_results"]
+__all__ = ["CARD", "CONFIG", "LOG", "RESULTS", "SET", "check_folder", "read_results"]
 
 CONFIG, SET = "config.yaml", "distilled.safetensors"
-RESULTS, CARD = "results.json", "README.md"
+LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
 
 
 def check_folder(out: Path, config: Config) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from lors import artifacts
 from lors.distill import KIND, Distillation
 from lors.errors import InputError
+from lors.folders import LOG
 from lors.progress import Progress
 
-__all__ = ["METRICS_FILE", "Logbook"]
+__all__ = ["Logbook"]
 
-METRICS_FILE = "metrics.jsonl"
 CHECKPOINTS = ("checkpoint.safetensors", "checkpoint-previous.safetensors")
 
 
@@ -27,7 +27,7 @@ class Logbook:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.metrics = folder / METRICS_FILE
+        self.metrics = folder / LOG
         self.newest, self.previous = (folder / name for name in CHECKPOINTS)
         self._earlier, self._begun = 0.0, time.monotonic()
 

@@ -20,7 +20,7 @@ from lors.evaluate import Outcome, summarise
 from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
 from lors.health import Health, near_chance
 from lors.locks import sole_user
-from lors.logbook import METRICS_FILE, Logbook
+from lors.logbook import Logbook
 from lors.losses import Loss
 from lors.matching import MATCHERS
 from lors.progress import Progress
@@ -32,7 +32,7 @@ from lors.trackers.watch import Watch, watching
 from lors.trials import rates_label, trial, tune, val_recall
 from lors.workbench import Workbench
 
-__all__ = ["CARD", "METRICS_FILE", "RESULTS", "SET", "check_folder", "evaluate_set", "run"]
+__all__ = ["evaluate_set", "run"]
 
 REFERENCES = ("full data", "random pairs")
 

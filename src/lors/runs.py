@@ -11,7 +11,7 @@ from typing import Any
 from lors.config import load_config
 from lors.distilled import DistilledSet
 from lors.errors import InputError
-from lors.pipeline import METRICS_FILE, RESULTS, SET
+from lors.folders import LOG, RESULTS, SET
 from lors.progress import Progress
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
@@ -64,7 +64,7 @@ class Run:
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
         """The records of ``metrics.jsonl``, one per iteration; none for a selection."""
-        path = self.folder / METRICS_FILE
+        path = self.folder / LOG
         if not path.is_file():
             return []
         try:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lors.config import load_config
-from lors.pipeline import RESULTS, SET, run
+from lors.folders import RESULTS, SET
+from lors.pipeline import run
 from lors.report.measured import curves_section
 from lors.report.run import run_content
 from lors.retrieval import METRICS

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from lors.cli import app
 from lors.errors import InputError
-from lors.pipeline import RESULTS, SET
+from lors.folders import RESULTS, SET
 from lors.progress import Silent
 from lors.report import REPORT, end_with_report, write_report
 from tests.report.reading import content_of

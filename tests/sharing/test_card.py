@@ -9,7 +9,8 @@ import yaml
 
 from lors import load_config
 from lors.distilled import DistilledSet
-from lors.pipeline import CARD, SET, run
+from lors.folders import CARD, SET
+from lors.pipeline import run
 from lors.runs import Run
 from lors.sharing.card import card
 

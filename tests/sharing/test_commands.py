@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from lors.cli import app
 from lors.errors import InputError
-from lors.pipeline import SET
+from lors.folders import SET
 
 runner = CliRunner()
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from lors import load_config
 from lors.distilled import DistilledSet
 from lors.errors import InputError
-from lors.pipeline import SET
+from lors.folders import SET
 from lors.runs import Run
 from lors.sharing.export import export
 

@@ -12,7 +12,7 @@ from lors import load_config
 from lors.artifacts import load
 from lors.config import Config
 from lors.distilled import KIND
-from lors.pipeline import SET, check_folder
+from lors.folders import SET, check_folder
 from lors.resolve import resolve
 from lors.runs import Run
 from lors.trackers import Tracker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lors.analysis.rows import Row
-from lors.runs import Run
 from lors.workbench import Workbench
+
+if TYPE_CHECKING:  # runs end with their nearest captions, so they import this
+    from lors.runs import Run
 
 __all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images", "neighbour_rows"]
 

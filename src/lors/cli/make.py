@@ -54,7 +54,8 @@ def select(
 
 def _run(config: str, overrides: list[str], out: Path, references: bool) -> None:
     from lors.config import load_config
-    from lors.pipeline import SET, run
+    from lors.folders import SET
+    from lors.pipeline import run
     from lors.report import end_with_report
 
     with Display() as display:

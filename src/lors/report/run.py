@@ -10,7 +10,7 @@ import numpy as np
 
 from lors.artifacts import open_artifact
 from lors.config import Config
-from lors.pipeline import SET
+from lors.folders import SET
 from lors.report import blocks
 from lors.report.blocks import Block
 from lors.report.measured import MADE, curves_section, recall_section

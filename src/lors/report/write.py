@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lors import artifacts
 from lors.errors import InputError
-from lors.pipeline import RESULTS
+from lors.folders import RESULTS
 from lors.progress import Progress
 from lors.report.comparison import comparison_content, is_comparison
 from lors.report.page import render

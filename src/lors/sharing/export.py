@@ -24,7 +24,7 @@ from lors.analysis.neighbours import nearest_captions
 from lors.config import load_config
 from lors.distilled import KIND
 from lors.errors import InputError
-from lors.pipeline import CARD, SET
+from lors.folders import CARD, SET
 from lors.runs import Run
 from lors.sharing.card import card
 from lors.sharing.public import public_config, public_header

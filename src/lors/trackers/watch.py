@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from lors.analysis.neighbours import nearest_captions
 from lors.distilled import DistilledSet, as_pixels
 from lors.retrieval import METRICS, metric_label
 from lors.synthetic import SyntheticPairs
@@ -85,11 +86,9 @@ class Watch:
 
     def _nearest(self, pairs: SyntheticPairs) -> list[tuple[int, str, float, float]]:
         """Of each pair that is shown: the nearest real caption, how near it is, and s_ii."""
-        from lors.analysis.neighbours import nearest_captions  # analyses build on whole runs
-
         found = nearest_captions(self._bench, pairs.texts[:SHOWN])
         captions = self._bench.pairs.splits["train"].captions
-        s = pairs.similarity.matrix().diagonal().tolist()
+        s = pairs.similarity.diagonal().tolist()
         return [
             (pair, captions[nearest] if captions else f"text {nearest}", float(cosine), s[pair])
             for pair, (nearest, cosine) in enumerate(
