@@ -65,6 +65,7 @@ def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
         ("data.source=scene", "did you mean 'scenes'"),
         ("similarity.rank=100", "lower similarity.rank"),
         ("device=quantum", "device=auto"),
+        ("device=meta", "device=auto"),
     ],
 )
 def test_a_wrong_name_is_refused_before_work_starts(override: str, message: str) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lors.errors import InputError
 from lors.losses import LOSSES, Loss, bce, ence, nce, wbce
 
 TAU = 0.07
@@ -86,3 +87,12 @@ def test_losses_and_gradients_stay_finite(name: str, scale: float, shift: float)
     (grad,) = torch.autograd.grad(value, logits)
     assert value.isfinite()
     assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_would_broadcast_to_something_else_is_refused(name: str) -> None:
+    square, shapes = torch.zeros(3, 3), [(3, 4), (3,), (1, 1)]
+    for shape in shapes if name != "nce" else shapes[:2]:
+        logits = torch.zeros(shape) if name == "nce" else square
+        with pytest.raises(InputError, match=r"must be \(m, m\)"):
+            LOSSES[name](logits, torch.zeros(shape))

@@ -51,8 +51,17 @@ def _describe_set(header: dict[str, Any], text_shape: tuple[int, ...]) -> dict[s
         "similarity": ", ".join(f"{k} {v}" for k, v in config["similarity"].items()),
         "protocol": ", ".join(f"{k} {v}" for k, v in config["evaluate"].items()),
         "seed": config["seed"],
+        "points to": ", ".join(_places(config)) or "nothing outside",
         "versions": ", ".join(f"{k} {v}" for k, v in header["versions"].items()),
     }
+
+
+def _places(config: dict[str, Any]) -> list[str]:
+    """The files, folders and repositories that using a set would read, for who did not make it."""
+    sections = {"data": ("root", "name"), "experts": ("folder",), "similarity": ("values",)}
+    sections["encoder"] = ("image_weights", "text")
+    found = {f"{s}.{key}": config[s][key] for s, keys in sections.items() for key in keys}
+    return [f"{name} {value}" for name, value in found.items() if value not in (None, "lsa")]
 
 
 def _describe_run(path: Path) -> dict[str, Any]:

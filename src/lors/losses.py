@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lors.errors import InputError
+
 __all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "wbce"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -28,11 +30,13 @@ def nce(logits: Tensor, similarity: Tensor | None = None) -> Tensor:
     >>> nce(torch.zeros(4, 4))  # 2 log 4
     tensor(2.7726)
     """
+    _check_shapes(logits, logits)
     return -(logits.log_softmax(1) + logits.log_softmax(0)).diagonal().mean()
 
 
 def ence(logits: Tensor, similarity: Tensor) -> Tensor:
     """Extended InfoNCE: -1/m Σ_ij s_ij (log P^V_ij + log P^T_ij). Equals ``nce`` for S = I."""
+    _check_shapes(logits, similarity)
     log_p = logits.log_softmax(1) + logits.log_softmax(0)
     return -(similarity * log_p).sum() / len(logits)
 
@@ -62,7 +66,17 @@ def wbce(logits: Tensor, similarity: Tensor, threshold: float = 0.5) -> Tensor:
 
 def _cross_entropy(logits: Tensor, similarity: Tensor) -> Tensor:
     """ℓ(y, σ(x)) = -y log σ(x) - (1 - y) log(1 - σ(x)) = softplus(x) - y x, element by element."""
+    _check_shapes(logits, similarity)
     return F.softplus(logits) - similarity * logits
+
+
+def _check_shapes(logits: Tensor, similarity: Tensor) -> None:
+    """Refuse what broadcasting would make a number of, but not the loss."""
+    if logits.shape != similarity.shape or logits.ndim != 2 or len(set(logits.shape)) != 1:
+        raise InputError(
+            f"logits of shape {tuple(logits.shape)} and a similarity of shape "
+            f"{tuple(similarity.shape)}: both must be (m, m), images x texts"
+        )
 
 
 LOSSES: dict[str, Loss] = {"nce": nce, "ence": ence, "bce": bce, "wbce": wbce}

@@ -70,7 +70,7 @@ def find_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        torch.empty(0, device=name)
+        torch.zeros(1, device=name).item()  # some devices exist but hold no numbers
         return torch.device(name)
     except (RuntimeError, AssertionError, NotImplementedError):
         raise InputError(
