@@ -86,6 +86,7 @@ class Distillation:
             for key, tensor in tensors.items():
                 name, _, rest = key.partition(".")
                 groups[name][rest] = tensor
+            self._check_fit(groups)
             self.synthetic.load_state_dict(groups["now"])
             for name, momentum in groups["momentum"].items():
                 here = parameters[name]
@@ -100,6 +101,18 @@ class Distillation:
                 f"the checkpoint {str(path)!r} does not fit this run ({error}): delete it to start "
                 "anew"
             ) from None
+
+    def _check_fit(self, groups: dict[str, dict[str, Tensor]]) -> None:
+        """Refuse the tensors of another run before anything is changed by them."""
+        here = self.synthetic.state_dict()
+        for group in ("now", "momentum", "best"):
+            for name, tensor in groups[group].items():
+                if name not in here or tensor.shape != here[name].shape:
+                    raise ValueError(f"{group}.{name} has shape {tuple(tensor.shape)}")
+                if tensor.dtype != here[name].dtype:
+                    raise ValueError(f"{group}.{name} is {tensor.dtype}")
+        if groups["best"] and groups["best"].keys() != here.keys():
+            raise ValueError("best is not a whole set")
 
     def step(self, matcher: Matcher) -> float:
         """One iteration; returns the matching loss.
