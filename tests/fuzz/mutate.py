@@ -76,10 +76,9 @@ BYTES: tuple[Mutation, ...] = (flip, truncate, duplicate, delete, insert, overwr
 def swap_in_json(data: bytes, rng: random.Random) -> bytes:
     """A value deep inside a JSON text becomes another, is lost, or moves."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        return json.dumps(swapped(json.loads(data), rng)).encode()
+    except (ValueError, RecursionError):  # damaged, or nested deeply, by an earlier mutation
         return flip(data, rng)
-    return json.dumps(swapped(value, rng)).encode()
 
 
 def swap_in_json_lines(data: bytes, rng: random.Random) -> bytes:
@@ -136,24 +135,22 @@ def change_safetensors(data: bytes, rng: random.Random) -> bytes:
     What safetensors and the checksums catch is left behind: the reader sees well-formed nonsense.
     """
     header, numbers = _open_safetensors(data)
-    if header is None:
-        return flip(data, rng)
-    action = rng.randrange(5)
-    if action == 0:
-        header = swapped(header, rng)
-    elif action == 1:
-        _swap_two_tensors(header, rng)
-    elif action == 2:
-        numbers = overwrite(numbers, rng)[: len(numbers)].ljust(len(numbers), b"\xff")
-    else:
-        try:
+    try:
+        action = rng.randrange(5)
+        if action == 0:
+            header = swapped(header, rng)
+        elif action == 1:
+            _swap_two_tensors(header, rng)
+        elif action == 2:
+            numbers = overwrite(numbers, rng)[: len(numbers)].ljust(len(numbers), b"\xff")
+        else:
             about = json.loads(header["__metadata__"]["lors"])
             header["__metadata__"]["lors"] = json.dumps(swapped(about, rng))
-        except (KeyError, TypeError, ValueError):
-            return flip(data, rng)
-    if rng.random() < 0.8:
-        _sign(header, numbers, rng)
-    return _close_safetensors(header, numbers)
+        if rng.random() < 0.8:
+            _sign(header, numbers, rng)
+        return _close_safetensors(header, numbers)
+    except (KeyError, TypeError, ValueError, RecursionError):  # damaged by an earlier mutation
+        return flip(data, rng)
 
 
 def unsigned(data: bytes) -> bytes:
@@ -170,7 +167,7 @@ def _open_safetensors(data: bytes) -> tuple[Any, bytes]:
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8 : 8 + length])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, b""
     return (header if isinstance(header, dict) else None), data[8 + length :]
 
@@ -190,7 +187,7 @@ def _swap_two_tensors(header: dict[str, Any], rng: random.Random) -> None:
     entry = header[one]
     if isinstance(entry, dict) and rng.random() < 0.5:
         same = {"F32": "I32", "F64": "I64", "BOOL": "U8", "I64": "F64", "I32": "F32"}
-        entry["dtype"] = same.get(entry.get("dtype", ""), "F32")
+        entry["dtype"] = same.get(str(entry.get("dtype")), "F32")
     elif isinstance(entry, dict) and isinstance(entry.get("shape"), list):
         entry["shape"] = [1, *entry["shape"][::-1]][rng.randrange(2) :]
 

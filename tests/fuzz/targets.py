@@ -135,7 +135,8 @@ def read_shards(root: Path) -> None:
 
 
 def make_images(root: Path) -> list[bytes]:
-    colours = Image.effect_noise((9, 7), 80).convert("RGB")
+    noise = np.random.default_rng(0).integers(0, 256, (7, 9, 3), np.uint8)
+    colours = Image.fromarray(noise)
     exif = Image.Exif()
     exif[0x0112] = 6
     grey = Image.fromarray(np.arange(63, dtype=np.uint16).reshape(7, 9) * 1000)
@@ -247,7 +248,8 @@ ORIGIN = {"data": "flickr", "encoder": {"image": "nfnet", "size": 224}, "paramet
 
 
 def make_experts(root: Path) -> list[bytes]:
-    theta, learned = torch.randn(3, 5), torch.tensor([[True, False], [True, True]])
+    theta = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
+    learned = torch.tensor([[True, False], [True, True]])
     whole = {"theta": theta, "learned": learned}
     artifacts.save(root / "whole", "trajectory", {"origin": ORIGIN}, whole)
     part = {"theta": theta[0], "learned": learned[0]}

@@ -80,11 +80,12 @@ class TrajectoryStore:
             whole = whole and path == self._snapshot(expert, len(snapshots))
             try:
                 header, tensors = load(path, PARTIAL)
+                snapshot = Snapshot(tensors["theta"], tensors["learned"].numpy())
                 whole = whole and not difference(self.origin, header.get("origin", {}))
-            except InputError:
+            except (InputError, KeyError):
                 whole = False
             if whole:
-                snapshots.append(Snapshot(tensors["theta"], tensors["learned"].numpy()))
+                snapshots.append(snapshot)
             else:
                 path.unlink()
         return snapshots
