@@ -10,7 +10,7 @@ from lors.analysis.rows import read_rows
 from lors.cli import app, main
 
 runner = CliRunner()
-QUICK = ["distill.iterations=1", "evaluate.seeds=1", "evaluate.epochs=2"]
+QUICK = ["distill.budget=8", "distill.iterations=1", "evaluate.seeds=1", "evaluate.epochs=2"]
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,7 @@ def test_auc_of_a_planted_matrix_is_one_and_of_the_identity_one_half() -> None:
 
 @pytest.mark.parametrize("kind", ["full", "lowrank"])
 def test_a_start_from_replicas_holds_every_pair_twice(kind: str) -> None:
-    start = Workbench(toy("tiny", [f"similarity.kind={kind}"])).start()
+    start = Workbench(toy("tiny", ["distill.budget=8", f"similarity.kind={kind}"])).start()
     for side in (start.images, start.texts):
         even = len(side) // 2 * 2
         assert torch.equal(side[0:even:2], side[1:even:2])
@@ -50,7 +50,7 @@ def test_a_start_from_replicas_holds_every_pair_twice(kind: str) -> None:
 
 
 def test_the_experiment_is_a_run_per_seed(tmp_path: Path) -> None:
-    config = toy("tiny", ["distill.iterations=2", "evaluate.epochs=2"])
+    config = toy("tiny", ["distill.budget=8", "distill.iterations=2", "evaluate.epochs=2"])
     rows = find_false_negatives(config, tmp_path, range(2))
     assert [row["seed"] for row in rows] == [0, 1]
     assert rows[0]["auc"] != rows[1]["auc"]
@@ -67,3 +67,15 @@ def test_mistakes_are_sentences(tiny_run: Path) -> None:
         values(Run(tiny_run))
     with pytest.raises(InputError, match="at least 3 pairs"):
         auc(groups(np.eye(2)))
+
+
+def test_replicas_stay_replicas_in_batches_of_the_whole_set(tmp_path: Path) -> None:
+    """By symmetry; S keeps it too. In small batches they would drift apart."""
+    config = toy("tiny", ["distill.budget=8", "distill.iterations=3", "evaluate.epochs=2"])
+    find_false_negatives(config, tmp_path, [0])
+    made = Run(tmp_path / "seed-0").distilled.pairs
+    even = len(made) // 2 * 2
+    torch.testing.assert_close(made.images[0:even:2], made.images[1:even:2], rtol=1e-4, atol=1e-4)
+    similarity = made.similarity.matrix()[:even, :even]
+    swapped = torch.arange(even) ^ 1
+    torch.testing.assert_close(similarity, similarity[swapped][:, swapped], rtol=1e-4, atol=1e-6)

@@ -18,7 +18,7 @@ QUICK = ["evaluate.seeds=1", "evaluate.epochs=2", "distill.iterations=2", "exper
 def toy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished false-negative experiment."""
     out = tmp_path_factory.mktemp("toy")
-    find_false_negatives(toy("tiny", QUICK), out, [0])
+    find_false_negatives(toy("tiny", ["distill.budget=8", *QUICK]), out, [0])
     return out / "seed-0"
 
 

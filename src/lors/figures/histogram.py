@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from lors.analysis.false_negatives import auc, values
 from lors.figures.canvas import BLUE, GOLD, RED, Drawing, new_figure
 from lors.runs import Run
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["make"]
 
-BINS = 60
+BINS = 50
 COLOURS = {"true positives": GOLD, "false negatives": RED, "true negatives": BLUE}
 
 
 def make(run: Run) -> Drawing:
-    """The share of each group in every bin, so that 100 values stand beside 9,800."""
+    """The share of each group in every bin, so that 100 values stand beside 9,800.
+
+    What S starts at 0 and what it starts at 1 have a panel each: they never come near each other.
+    """
     found = values(run)
-    everything = np.concatenate(list(found.values()))
-    edges = np.linspace(everything.min(), max(everything.max(), everything.min() + 1e-6), BINS + 1)
-    figure = new_figure(6.8, 3.8)
-    axes = figure.subplots()
-    for name, group in reversed(found.items()):
-        label = f"{name} ({len(group):,})"
-        shares = np.full(len(group), 1 / len(group))
-        axes.hist(
-            group, edges.tolist(), weights=shares, color=COLOURS[name], alpha=0.75, label=label
-        )
-    axes.set(xlabel="learned similarity", ylabel="share of the group")
-    axes.set_title(f"False against true negatives: AUC {auc(found):.3f}")
-    axes.legend()
+    figure = new_figure(9, 3.6)
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    _draw(left, {name: found[name] for name in ("true negatives", "false negatives")})
+    _draw(right, {"true positives": found["true positives"]})
+    left.set_title(f"Off the diagonal: AUC {auc(found):.3f}")
+    right.set_title("On the diagonal")
+    left.set_ylabel("share of the group")
     rows = [
         {"group": name, "similarity": float(value)}
         for name, group in found.items()
         for value in group
     ]
     return Drawing(figure, rows)
+
+
+def _draw(axes: Axes, found: dict[str, np.ndarray]) -> None:
+    edges = np.histogram_bin_edges(np.concatenate(list(found.values())), BINS).tolist()
+    for name, group in found.items():
+        label = f"{name} ({len(group):,})"
+        shares = np.full(len(group), 1 / len(group))
+        axes.hist(group, edges, weights=shares, color=COLOURS[name], alpha=0.75, label=label)
+    axes.set_xlabel("learned similarity")
+    axes.legend()
