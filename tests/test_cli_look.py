@@ -58,7 +58,7 @@ def test_efficiency_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = [{"similarity": kind, "more_seconds": 0.002, "error": 0.001} for kind in ("a", "b")]
     monkeypatch.setattr("lors.analysis.efficiency.efficiency", lambda *_: rows)
     result = runner.invoke(app, ["analyze", "efficiency", "tiny"])
-    assert "+2.00 ± 1.00 ms more per iteration" in result.output
+    assert "by +2.00 ± 1.00 ms" in result.output
 
 
 def test_figures_are_listed() -> None:

@@ -134,8 +134,8 @@ def efficiency(
     _show(rows, rows, out)
     learned = rows[-1]
     console.print(
-        f"Learning the similarity takes {1000 * learned['more_seconds']:+.2f} ± "
-        f"{1000 * learned['error']:.2f} ms more per iteration (mean ± standard error).",
+        f"Learning the similarity changes an iteration by {1000 * learned['more_seconds']:+.2f} ± "
+        f"{1000 * learned['error']:.2f} ms (mean ± standard error).",
         highlight=False,
     )
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["make"]
 
-BINS = 50
+OFF, ON = 50, 20
+"""Bins: thousands of values off the diagonal, a hundred on it."""
+
 COLOURS = {"true positives": GOLD, "false negatives": RED, "true negatives": BLUE}
 
 
@@ -27,9 +29,9 @@ def make(run: Run) -> Drawing:
     found = values(run)
     figure = new_figure(9, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
-    _draw(left, {name: found[name] for name in ("true negatives", "false negatives")})
-    _draw(right, {"true positives": found["true positives"]})
-    left.set_title(f"Off the diagonal: AUC {auc(found):.3f}")
+    _draw(left, {name: found[name] for name in ("true negatives", "false negatives")}, OFF)
+    _draw(right, {"true positives": found["true positives"]}, ON)
+    left.set_title(f"Off the diagonal: AUC {auc(found):.4f}")
     right.set_title("On the diagonal")
     left.set_ylabel("share of the group")
     rows = [
@@ -40,11 +42,12 @@ def make(run: Run) -> Drawing:
     return Drawing(figure, rows)
 
 
-def _draw(axes: Axes, found: dict[str, np.ndarray]) -> None:
-    edges = np.histogram_bin_edges(np.concatenate(list(found.values())), BINS).tolist()
+def _draw(axes: Axes, found: dict[str, np.ndarray], bins: int) -> None:
+    edges = np.histogram_bin_edges(np.concatenate(list(found.values())), bins).tolist()
     for name, group in found.items():
         label = f"{name} ({len(group):,})"
         shares = np.full(len(group), 1 / len(group))
         axes.hist(group, edges, weights=shares, color=COLOURS[name], alpha=0.75, label=label)
     axes.set_xlabel("learned similarity")
-    axes.legend()
+    axes.margins(y=0.25)  # room for the legend
+    axes.legend(loc="upper left")
