@@ -82,6 +82,9 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
         kind: what it is, a name in ``HEADERS``; a reader that expects another kind refuses it.
         header: anything JSON can hold.
         tensors: the numbers.
+
+    Raises:
+        OSError: the disk is full, or the like; what was there before stays.
     """
     choose(HEADERS, kind, "kind of artefact")
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
@@ -91,7 +94,10 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
         temporary.touch()
         permissions = temporary.stat().st_mode
         # One key only: safetensors writes several in random order.
-        save_file(plain, temporary, metadata={"lors": text})
+        try:
+            save_file(plain, temporary, metadata={"lors": text})
+        except SafetensorError as error:  # its way to say that the disk is full
+            raise OSError(f"cannot write {str(path)!r}: {error}") from None
         temporary.chmod(permissions)  # it writes files that only their owner can read
 
 

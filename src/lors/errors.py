@@ -27,7 +27,7 @@ class DivergedError(LorsError):
         part: what was to blame: a part of the set, or ``rates`` for the inner training run.
     """
 
-    def __init__(self, message: str, part: str) -> None:
+    def __init__(self, message: str, part: str = "") -> None:
         super().__init__(message)
         self.part = part
 

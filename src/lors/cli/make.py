@@ -62,9 +62,9 @@ def _run(config: str, overrides: list[str], out: Path, references: bool) -> None
         results = run(load_config(config, overrides), out, display, references)
         page = end_with_report(out, display)
     console.print(results_table(results["rows"]))
-    console.print(f"The set is {escape(str(out / SET))}")
+    console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     if page:
-        console.print(f"The report is {escape(str(page))}")
+        console.print(f"The report is {escape(str(page))}", soft_wrap=True)
 
 
 @app.command()
