@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from lors.analysis.variance import RunningVariance, build_encoder, dataset_variance, merged
 from lors.config import load_config
@@ -50,8 +51,6 @@ def test_the_variance_of_pairs_is_that_of_the_features_of_the_trunk() -> None:
 
 
 def test_an_encoder_takes_its_weights_from_a_file(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
     trunk = image_trunk("nf_resnet_tiny", None, 16).eval()
     save_file(trunk.state_dict(), tmp_path / "own.safetensors")
     pixels = torch.randint(256, (2, 3, 16, 16), dtype=torch.uint8)
@@ -74,10 +73,25 @@ def test_classes_are_taken_apart_in_labelled_data(tmp_path: Path) -> None:
     assert rows[1]["variance"] == pytest.approx(0, abs=1e-9)
 
 
-def test_an_open_clip_model_is_an_encoder(tiny_clip: str) -> None:
-    name = f"open_clip:{tiny_clip}/none"
+def test_an_open_clip_model_is_an_encoder(tiny_clip: str, tmp_path: Path) -> None:
+    """Its embeddings come as they are, not normalised."""
+    open_clip = pytest.importorskip("open_clip")
+    model = open_clip.create_model(tiny_clip).eval()
+    save_file(model.state_dict(), tmp_path / "clip.safetensors")
+    name = f"open_clip:{tiny_clip}/{tmp_path}/clip.safetensors"
+    (row,) = dataset_variance(load_config("tiny"), [name])
+    assert (row["encoder"], row["dimensions"]) == (name, 8)
+    grey = torch.full((1, 3, 32, 32), 100, dtype=torch.uint8)
+    moments = (model.visual.image_mean, model.visual.image_std)
+    mean, std = (torch.tensor(values).view(-1, 1, 1) for values in moments)
+    with torch.no_grad():
+        expected = model.encode_image((grey / 255 - mean) / std)
+    torch.testing.assert_close(build_encoder(name, 32, torch.device("cpu"))(grey), expected)
+
+
+def test_unknown_clips_are_refused(tiny_clip: str) -> None:
     with pytest.raises(InputError, match="cannot load the open_clip model"):
-        dataset_variance(load_config("tiny"), [name])
+        build_encoder(f"open_clip:{tiny_clip}/none", 16, torch.device("cpu"))
     with pytest.raises(InputError, match="unknown open_clip model"):
         build_encoder("open_clip:tiny-clop/x", 16, torch.device("cpu"))
 
