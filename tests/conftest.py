@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
@@ -13,6 +14,10 @@ from lors.config import Config, load_config
 from lors.pipeline import run
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
+
+# No deadlines, which fail on a busy machine, and the same examples each time.
+hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("lors")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -147,3 +147,8 @@ def test_difference_names_what_differs() -> None:
 
 def test_every_setting_of_the_default_is_written_out() -> None:
     assert set(yaml.safe_load(Config().yaml())) == set(Config.model_fields)
+
+
+def test_characters_that_yaml_takes_for_line_ends_survive() -> None:
+    config = load_config({"description": "\x85 é \u2028 \u2029"})
+    assert yaml.safe_load(config.yaml())["description"] == config.description

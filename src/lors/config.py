@@ -315,7 +315,8 @@ class Config(Section):
 
     def yaml(self) -> str:
         """The configuration as a YAML file that ``load_config`` reads."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        # In ASCII: written as they are, some characters (U+0085) would be read as line ends.
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
 
 
 def presets() -> dict[str, str]:
