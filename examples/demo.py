@@ -24,8 +24,8 @@ OUT, TWIN = Path("runs/demo"), Path("runs/demo-identity")
 
 def main() -> None:
     begun = time.monotonic()
-    subprocess.run([*LORS, "experts", "demo"], check=True)
-    # One run for each of two cores: LoRS, and its twin with the identity similarity.
+    # One run for each of two cores: LoRS, and its twin with the identity similarity. They share
+    # the experts: each trains those that the other does not.
     twin = subprocess.Popen(
         [*LORS, "distill", "demo", "similarity.kind=identity", "--no-references", "--out", TWIN],
         env=ONE_THREAD,
