@@ -100,6 +100,10 @@ class DataConfig(Section):
     )
     seed: int = 0
 
+    def title(self) -> str:
+        """The dataset by the name its user knows it by."""
+        return self.name or (self.root.name if self.root else self.source)
+
 
 class EncoderConfig(Section):
     """The dual encoder."""

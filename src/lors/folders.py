@@ -10,7 +10,16 @@ from lors import artifacts
 from lors.config import Config, difference, load_config
 from lors.errors import InputError
 
-__all__ = ["CARD", "CONFIG", "LOG", "RESULTS", "SET", "check_folder", "read_results"]
+__all__ = [
+    "CARD",
+    "CONFIG",
+    "LOG",
+    "RESULTS",
+    "SET",
+    "check_folder",
+    "read_results",
+    "saved_results",
+]
 
 CONFIG, SET = "config.yaml", "distilled.safetensors"
 LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
@@ -49,11 +58,25 @@ def read_results(out: Path, config: Config) -> dict[str, Any]:
         "versions": artifacts.versions(),
         "rows": {},
     }
+    results = saved_results(out)
+    return results if results.get("iterations") == config.distill.iterations else empty
+
+
+def saved_results(out: Path) -> dict[str, Any]:
+    """The content of ``results.json``; without the file, only that there are no rows.
+
+    Raises:
+        InputError: it is damaged.
+    """
     path = out / RESULTS
-    if not path.exists():
+    empty: dict[str, Any] = {"seconds_to_distil": None, "rows": {}}
+    if not path.is_file():
         return empty
     try:
-        results: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return results if results["iterations"] == config.distill.iterations else empty
-    except (ValueError, KeyError, TypeError):
+        results = {**empty, **json.loads(path.read_text("utf-8"))}
+        for row in results["rows"].values():
+            for reading in ("mean", "std"):
+                float(row["recall"]["chosen"]["mean"][reading])
+        return results
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None

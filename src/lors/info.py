@@ -8,6 +8,7 @@ from typing import Any
 
 from lors.artifacts import open_artifact
 from lors.errors import InputError
+from lors.folders import CONFIG, saved_results
 
 __all__ = ["describe"]
 
@@ -65,16 +66,11 @@ def _places(config: dict[str, Any]) -> list[str]:
 
 
 def _describe_run(path: Path) -> dict[str, Any]:
-    if not (path / "config.yaml").is_file():
-        raise InputError(f"{str(path)!r} is not a run directory: it holds no config.yaml")
+    if not (path / CONFIG).is_file():
+        raise InputError(f"{str(path)!r} is not a run directory: it holds no {CONFIG}")
     facts: dict[str, Any] = {"kind": "run directory"}
     facts |= {f"file {f.name}": f"{f.stat().st_size:,} bytes" for f in sorted(path.iterdir())}
-    results = path / "results.json"
-    if results.is_file():
-        try:
-            for name, row in json.loads(results.read_text("utf-8"))["rows"].items():
-                mean = row["recall"]["chosen"]["mean"]
-                facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise InputError(f"{str(results)!r} is damaged: delete it and run again") from None
+    for name, row in saved_results(path)["rows"].items():
+        mean = row["recall"]["chosen"]["mean"]
+        facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
     return facts

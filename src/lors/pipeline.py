@@ -15,7 +15,7 @@ from lors.baselines import full_data, random_pairs
 from lors.config import Config, SimilarityConfig, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
-from lors.errors import DivergedError, InputError, choose
+from lors.errors import DivergedError, InputError
 from lors.evaluate import Outcome, summarise
 from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
 from lors.health import Health, near_chance
@@ -135,7 +135,7 @@ def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
 
 def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> DistilledSet:
     config = bench.config
-    matcher = choose(MATCHERS, config.matching.kind, "matcher")(bench.setting())
+    matcher = bench.matcher()
     health = Health(config, chance(bench.real["val"].owner).mean, bench.progress.say)
     while True:
         state = _state(bench, logbook)

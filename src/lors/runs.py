@@ -11,7 +11,7 @@ from typing import Any
 from lors.config import load_config
 from lors.distilled import DistilledSet
 from lors.errors import InputError
-from lors.folders import LOG, RESULTS, SET
+from lors.folders import LOG, SET, saved_results
 from lors.progress import Progress
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
@@ -52,14 +52,7 @@ class Run:
     @cached_property
     def results(self) -> dict[str, Any]:
         """The content of ``results.json``; its ``rows`` are empty for a set alone."""
-        path = self.folder / RESULTS
-        if not path.is_file():
-            return {"seconds_to_distil": None, "rows": {}}
-        try:
-            results = json.loads(path.read_text("utf-8"))
-            return {"seconds_to_distil": results.get("seconds_to_distil"), "rows": results["rows"]}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+        return saved_results(self.folder)
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.experts import TrajectoryStore, train_expert
 from lors.losses import LOSSES
-from lors.matching import Setting
+from lors.matching import MATCHERS, Matcher, Setting
 from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
 from lors.seeding import derive_seed, generator, global_seed
@@ -220,6 +220,10 @@ class Workbench:
         """What matchers build on."""
         real = self.real["train"]
         return Setting(self.config, self.flat, self.loss, real, self.experts, self.model)
+
+    def matcher(self) -> Matcher:
+        """What compares synthetic data with real data."""
+        return MATCHERS[self.config.matching.kind](self.setting())
 
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""

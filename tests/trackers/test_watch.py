@@ -30,7 +30,7 @@ class Listener(Tracker):
     ) -> None:
         self.heard: list[tuple[int, str]] = []
 
-    def __exit__(self, *_: object) -> None:
+    def end(self, failed: bool) -> None:
         pass
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:

@@ -18,8 +18,7 @@ import torch
 from lors.analysis.rows import Row
 from lors.config import Config, load_config
 from lors.distill import Distillation
-from lors.errors import InputError, choose
-from lors.matching import MATCHERS
+from lors.errors import InputError
 from lors.plan import peak_memory
 from lors.progress import Progress, Silent
 from lors.resolve import resolve
@@ -113,7 +112,7 @@ def _prepare(config: Config, progress: Progress) -> tuple[Distillation, Step]:
     """A distillation at its start, and what takes it one iteration further."""
     bench = Workbench(config, progress)
     state = Distillation(bench.start(), config.distill, config.seed)
-    matcher = choose(MATCHERS, config.matching.kind, "matcher")(bench.setting())
+    matcher = bench.matcher()
     return state, lambda: state.step(matcher)
 
 

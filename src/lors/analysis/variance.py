@@ -113,7 +113,7 @@ def dataset_variance(
     for name in names:
         encode = build_encoder(name, size, find_device(config.device))
         found = _variance(len(split), partial(_pairs_at, split), encode, progress)
-        rows.append(_row(_name_of(config), "pairs", name, found))
+        rows.append(_row(config.data.title(), "pairs", name, found))
         for dataset, images in data.items():
             found = _variance(len(images), partial(_labelled_at, images, size), encode, progress)
             rows.append(_row(dataset, "labelled", name, found))
@@ -183,8 +183,3 @@ def _row(dataset: str, kind: str, encoder: str, found: RunningVariance) -> Row:
         "dimensions": found.dimensions,
         "variance": found.value(),
     }
-
-
-def _name_of(config: Config) -> str:
-    data = config.data
-    return data.name or (data.root.name if data.root else data.source)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-__all__ = ["Overrides", "Source", "app", "console"]
+__all__ = ["Changes", "Overrides", "Source", "app", "console"]
 
 app = typer.Typer(
     help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
@@ -26,6 +26,14 @@ Overrides = Annotated[
     typer.Argument(
         metavar="[KEY=VALUE]...",
         help="Settings that replace those of CONFIG, e.g. distill.iterations=500.",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...",
+        help="Settings that replace those saved with it, e.g. data.root=/elsewhere.",
         show_default=False,
     ),
 ]

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lors.cli.app import Overrides, Source, app, console
+from lors.cli.app import Changes, Overrides, Source, app, console
 from lors.cli.display import Display
 from lors.errors import InputError
 
@@ -22,14 +22,6 @@ app.add_typer(analyze, name="analyze")
 
 RunPath = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run directory, or a distilled set.")
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[KEY=VALUE]...",
-        help="Settings that replace those saved in RUN, e.g. data.root=/elsewhere.",
-        show_default=False,
-    ),
 ]
 TableFile = Annotated[
     Path | None, typer.Option("--out", help="Also write the table here: a .csv or .json file.")

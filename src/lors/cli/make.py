@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lors.cli.app import Overrides, Source, app, console
+from lors.cli.app import Changes, Overrides, Source, app, console
 from lors.cli.display import Display, results_table
 
 References = Annotated[
@@ -83,7 +83,7 @@ def evaluate(
     distilled: Annotated[
         Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors).")
     ],
-    overrides: Overrides = None,
+    overrides: Changes = None,
     image_trunk: Annotated[
         str | None, typer.Option(help="Evaluate with this image trunk instead; pixel sets only.")
     ] = None,

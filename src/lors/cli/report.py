@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lors.cli.app import Overrides, app, console
+from lors.cli.app import Changes, app, console
 from lors.cli.display import Display
 
 
@@ -18,7 +18,7 @@ def report(
         Path,
         typer.Argument(metavar="RUN", help="A run directory, a set, or a comparison's folder."),
     ],
-    overrides: Overrides = None,
+    overrides: Changes = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML file. Default: report.html in the folder.")
     ] = None,

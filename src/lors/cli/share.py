@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lors.cli.app import Overrides, app, console
+from lors.cli.app import Changes, app, console
 from lors.cli.display import Display
 
 SetOrRun = Annotated[
@@ -19,7 +19,7 @@ SetOrRun = Annotated[
 @app.command()
 def export(
     path: SetOrRun,
-    overrides: Overrides = None,
+    overrides: Changes = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder. Default: export, beside the set.")
     ] = None,
@@ -48,7 +48,7 @@ def export(
 def push(
     path: SetOrRun,
     repo: Annotated[str, typer.Argument(metavar="REPO", help="Of the Hub: owner/name.")],
-    overrides: Overrides = None,
+    overrides: Changes = None,
     private: Annotated[bool, typer.Option(help="Make a new repository private.")] = False,
 ) -> None:
     """Upload a set to the Hugging Face Hub as a dataset: the files of 'lors export'.

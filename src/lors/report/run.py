@@ -58,7 +58,8 @@ def _name(path: Path) -> str:
 def _what_was_done(run: Run) -> str:
     config, count = run.distilled.config, len(run.distilled)
     everything = run.results["rows"].get("full data", {}).get("pairs")
-    source = f"{f'the {everything:,} training pairs of ' if everything else ''}{_data(config)}"
+    data = "the built-in scenes" if config.data.source == "scenes" else config.data.title()
+    source = f"{f'the {everything:,} training pairs of ' if everything else ''}{data}"
     if config.selection.kind is not None:
         return f"From {source}, {config.selection.kind} selection chose {count} real pairs."
     seconds = run.results["seconds_to_distil"]
@@ -68,14 +69,6 @@ def _what_was_done(run: Run) -> str:
         f"From {source}, {count} synthetic pairs were distilled{how_long}; with their similarity "
         f"they take the storage of {round(run.distilled.storage(), 2):g} plain pairs."
     )
-
-
-def _data(config: Config) -> str:
-    """The dataset by the name its user knows it by."""
-    data = config.data
-    if data.source == "scenes":
-        return "the built-in scenes"
-    return data.name or (data.root.name if data.root else data.source)
 
 
 def _what_it_is_worth(run: Run) -> str:
@@ -151,9 +144,8 @@ def _pairs_section(view: PairView) -> Block:
 
 
 def _similarity_section(config: Config, matrix: np.ndarray) -> Block:
-    """S of a selection is the identity, whatever the configuration it was selected with says."""
-    kind = "identity" if config.selection.kind is not None else config.similarity.kind
-    words = in_words(kind, config.similarity.rank, config.similarity.alpha)
+    similarity = config.similarity
+    words = in_words(similarity.kind, similarity.rank, similarity.alpha)
     return blocks.section("Similarity", blocks.text(words), *mined_blocks(matrix))
 
 

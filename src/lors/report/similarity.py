@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lors.analysis.spectrum import without_diagonal
 from lors.report.blocks import Block, text
 from lors.similarity import Similarity
 
@@ -42,7 +43,7 @@ def in_words(kind: str, rank: int, alpha: float) -> str:
 
 def mined_blocks(matrix: np.ndarray) -> list[Block]:
     """The heat map, and the largest similarities off the diagonal, if any is there."""
-    residual = matrix - np.diag(np.diag(matrix))
+    residual = without_diagonal(matrix)
     if not residual.any():
         flat = np.allclose(np.diag(matrix), 1)
         return [] if flat else [_heat_map(matrix, residual, with_residual=False)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -23,12 +22,7 @@ class TensorBoard(Tracker):
         self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=iteration + 1)
         self._writer.add_text("config", f"```yaml\n{config.yaml()}```", iteration + 1)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def end(self, failed: bool) -> None:
         self._writer.close()
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -31,13 +30,12 @@ class Tracker(ABC):
     def __enter__(self) -> Tracker:
         return self
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end(failed=kind is not None)
+
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def end(self, failed: bool) -> None:
+        """Nothing more will be told."""
 
     @abstractmethod
     def metrics(self, step: int, values: Mapping[str, float]) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
 
 import numpy as np
 
@@ -48,13 +47,8 @@ class WeightsAndBiases(Tracker):
             ) from None
         self._run.define_metric("*", step_metric=STEP)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._run.finish(exit_code=int(kind is not None))
+    def end(self, failed: bool) -> None:
+        self._run.finish(exit_code=int(failed))
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log({STEP: step, **values})
