@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lors.artifacts import home
 from lors.config import Config, SimilarityConfig
-from lors.data import load_pairs
+from lors.data import find_pairs
 from lors.data.arrays import read_array
 from lors.data.cache import cached_array, fingerprint
 from lors.distilled import DistilledSet
@@ -72,8 +72,9 @@ class Workbench:
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         fitted = config.encoder.text == "lsa" or config.data.source == "embeddings"
+        decode = find_pairs(config.data)  # a mistake in the data or the text trunk shows first
         text_trunk = None if fitted else build_text_trunk(config.encoder, [])
-        self.pairs = load_pairs(config.data, config.encoder.size(), self.progress)
+        self.pairs = decode(config.encoder.size(), self.progress)
         train = self.pairs.splits["train"]
         if len(train) < config.distill.budget:
             raise InputError(

@@ -28,7 +28,6 @@ from lors.data.webdataset import read_webdataset
 from lors.distill import Distillation
 from lors.experts import TrajectoryStore
 from lors.info import describe
-from lors.progress import Silent
 from lors.resolve import resolve
 from lors.selection.forgetting import forgetting_events
 from lors.similarity import LowRank
@@ -175,9 +174,7 @@ def make_arrays(root: Path) -> list[bytes]:
 
 def read_arrays(root: Path) -> None:
     names = {"images": "images.npy", "texts": "texts.npy"}
-    pairs = load_embeddings(
-        DataConfig(source="embeddings", root=root, annotations=names), 1, Silent()
-    )
+    pairs = load_embeddings(DataConfig(source="embeddings", root=root, annotations=names))
     for split in pairs.splits.values():
         assert np.isfinite(split.images).all()
 

@@ -20,38 +20,56 @@ from lors.data.webdataset import read_webdataset
 from lors.errors import choose
 from lors.progress import Progress, Silent
 
-__all__ = ["SOURCES", "Item", "Pairs", "Split", "load_pairs"]
+__all__ = ["SOURCES", "Item", "Pairs", "Split", "find_pairs", "load_pairs"]
 
-Load = Callable[[DataConfig, int, Progress], Pairs]
+Decode = Callable[[int, Progress], Pairs]
+Find = Callable[[DataConfig], Decode]
 Read = Callable[[DataConfig], dict[str, list[Item]]]
 
 
-def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = None) -> Pairs:
-    """The dataset a configuration asks for, decoded into the cache.
+def find_pairs(config: DataConfig) -> Decode:
+    """List the dataset a configuration asks for; decoding it, which is slow, is left to do.
 
     A val or test split that the source does not have is held out from train.
+
+    Returns:
+        What decodes it into the cache, given the side of the images in pixels and who to tell.
 
     Raises:
         InputError: unknown source, unreadable files, or fewer pairs than asked for.
     """
-    load = choose(SOURCES, config.source, "data source")
-    return load(config, image_size, progress or Silent())
+    return choose(SOURCES, config.source, "data source")(config)
 
 
-def _decoded(read: Read) -> Load:
-    """A source that lists items, as one that gives decoded pairs."""
+def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = None) -> Pairs:
+    """The dataset a configuration asks for, decoded into the cache; see ``find_pairs``."""
+    return find_pairs(config)(image_size, progress or Silent())
 
-    def load(config: DataConfig, image_size: int, progress: Progress) -> Pairs:
+
+def _listed(read: Read) -> Find:
+    """A source that lists items, to be decoded later."""
+
+    def find(config: DataConfig) -> Decode:
         found = read(config)
         chosen = split_indices({name: len(items) for name, items in found.items()}, config)
-        splits = {
-            name: _split([found[given][i] for given, i in rows], image_size, progress)
-            for name, rows in chosen.items()
-        }
-        marks = [f"{name}|{split.fingerprint}" for name, split in splits.items()]
-        return Pairs(fingerprint(*marks), splits)
 
-    return load
+        def decode(image_size: int, progress: Progress) -> Pairs:
+            splits = {
+                name: _split([found[given][i] for given, i in rows], image_size, progress)
+                for name, rows in chosen.items()
+            }
+            marks = [f"{name}|{split.fingerprint}" for name, split in splits.items()]
+            return Pairs(fingerprint(*marks), splits)
+
+        return decode
+
+    return find
+
+
+def _find_embeddings(config: DataConfig) -> Decode:
+    """Embeddings need no decoding."""
+    pairs = load_embeddings(config)
+    return lambda image_size, progress: pairs
 
 
 def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
@@ -65,13 +83,13 @@ def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
     )
 
 
-SOURCES: dict[str, Load] = {
-    "scenes": _decoded(read_scenes),
-    "karpathy": _decoded(read_karpathy),
-    "table": _decoded(read_table),
-    "flickr30k": _decoded(read_flickr30k),
-    "coco": _decoded(read_coco),
-    "huggingface": _decoded(read_huggingface),
-    "webdataset": _decoded(read_webdataset),
-    "embeddings": load_embeddings,
+SOURCES: dict[str, Find] = {
+    "scenes": _listed(read_scenes),
+    "karpathy": _listed(read_karpathy),
+    "table": _listed(read_table),
+    "flickr30k": _listed(read_flickr30k),
+    "coco": _listed(read_coco),
+    "huggingface": _listed(read_huggingface),
+    "webdataset": _listed(read_webdataset),
+    "embeddings": _find_embeddings,
 }

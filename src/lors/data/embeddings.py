@@ -19,12 +19,11 @@ from lors.data.files import below, root_folder
 from lors.data.pairs import Pairs, Split
 from lors.data.splitting import split_indices
 from lors.errors import InputError
-from lors.progress import Progress
 
 __all__ = ["load_embeddings"]
 
 
-def load_embeddings(config: DataConfig, image_size: int, progress: Progress) -> Pairs:
+def load_embeddings(config: DataConfig) -> Pairs:
     """The embeddings, with val and test held out by a seed."""
     root = root_folder(config)
     arrays, stamps = {}, []
