@@ -27,8 +27,10 @@ from pathlib import Path
 
 import torch
 
+import lors.compare  # what the commands import late: forked processes find it there
+import lors.report  # noqa: F401
 from lors.artifacts import open_artifact
-from lors.cli import main as lors
+from lors.cli import main as command
 from lors.folders import SET
 
 SETTINGS = ["tiny", "experts.count=2", "experts.epochs=6", "distill.iterations=40"]
@@ -91,7 +93,7 @@ def start(stage: Stage, folder: Path) -> int:
     sys.argv = ["lors", stage.name, *SETTINGS, *stage.arguments, *out]
     code = 0
     try:
-        lors()
+        command()
     except SystemExit as end:
         code = int(end.code or 0)
     os._exit(code)
