@@ -1,11 +1,14 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests
+# make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WORKERS ?= auto
+VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
-.PHONY: demo test format lint types unit clean
+.PHONY: demo test format lint types unit versions clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lors needs Python 3.10 or newer: make PYTHON=python3.11 …")'
@@ -26,11 +29,21 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
+
+versions: $(VERSIONS:%=version-%)
+
+# Python and torch, as in version-3.12-2.14; about 6 GB each while it runs.
+version-%: THESE = $(subst -, ,$*)
+version-%:
+	python$(word 1,$(THESE)) -m venv .versions/$*
+	.versions/$*/bin/pip install --quiet --disable-pip-version-check 'torch==$(word 2,$(THESE)).*' --editable '.[dev]'
+	OMP_NUM_THREADS=1 .versions/$*/bin/pytest --numprocesses $(WORKERS)
+	rm -rf .versions/$*
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .versions runs .mypy_cache .pytest_cache .ruff_cache
