@@ -1,5 +1,6 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests
+# make bench  install everything, time ours against plain references
 # make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ READY := $(VENV)/.ready
 WORKERS ?= auto
 VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
-.PHONY: demo test format lint types unit versions clean
+.PHONY: bench demo test format lint types unit versions clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lors needs Python 3.10 or newer: make PYTHON=python3.11 …")'
@@ -18,6 +19,9 @@ $(READY): pyproject.toml
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
+
+bench: $(READY)
+	$(BIN)/lors bench
 
 test: lint types unit
 

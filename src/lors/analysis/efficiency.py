@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import statistics
-import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-
-import torch
 
 from lors.analysis.rows import Row
 from lors.config import Config, load_config
@@ -22,11 +18,10 @@ from lors.errors import InputError
 from lors.plan import peak_memory
 from lors.progress import Progress, Silent
 from lors.resolve import resolve
+from lors.timing import Step, paired_difference, take_turns
 from lors.workbench import Workbench
 
-__all__ = ["efficiency", "paired_difference", "take_turns"]
-
-Step = Callable[[], object]
+__all__ = ["efficiency"]
 
 
 def efficiency(config: Config, rounds: int = 20, progress: Progress | None = None) -> list[Row]:
@@ -67,45 +62,6 @@ def efficiency(config: Config, rounds: int = 20, progress: Progress | None = Non
             }
         )
     return rows
-
-
-def take_turns(
-    steps: Mapping[str, Step], rounds: int, progress: Progress | None = None
-) -> dict[str, list[float]]:
-    """Seconds of each step, round after round; who goes first alternates.
-
-    One call of each before the first round is not counted: it fills caches.
-
-    Args:
-        steps: what to time, by name.
-        rounds: how often, at least 2.
-        progress: who to tell.
-    """
-    if rounds < 2:
-        raise InputError(f"{rounds} timed iteration tells nothing of its deviation: time more")
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        step()
-    order = list(steps)
-    for _ in (progress or Silent()).track(range(rounds), "time iterations", rounds):
-        for name in order:
-            seconds[name].append(_timed(steps[name]))
-        order.reverse()
-    return seconds
-
-
-def paired_difference(first: list[float], second: list[float]) -> tuple[float, float]:
-    """The mean of first - second, round by round, and its standard error."""
-    differences = [a - b for a, b in zip(first, second, strict=True)]
-    return statistics.fmean(differences), statistics.stdev(differences) / len(differences) ** 0.5
-
-
-def _timed(step: Step) -> float:
-    begun = time.perf_counter()
-    step()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - begun
 
 
 def _prepare(config: Config, progress: Progress) -> tuple[Distillation, Step]:

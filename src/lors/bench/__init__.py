@@ -1,0 +1,30 @@
+"""Benchmarks: what is fast here, against the same work done plainly, side by side in one run.
+
+Each module times one thing. It holds the reference, written the way published code does it, and a
+function ``bench(rounds)`` that returns its lines.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from lors.bench.ratio import Ratio
+
+__all__ = ["BENCHMARKS", "Ratio", "bench"]
+
+BENCHMARKS = {
+    "recall": "recall@K of the COCO 5K test against sorting every query's scores",
+}
+"""What each module beside this one measures."""
+
+
+def bench(name: str, rounds: int) -> list[Ratio]:
+    """Run one benchmark.
+
+    Args:
+        name: one of ``BENCHMARKS``.
+        rounds: how often everything is timed.
+    """
+    module = import_module(f"lors.bench.{name.replace('-', '_')}")
+    lines: list[Ratio] = module.bench(rounds)
+    return lines
