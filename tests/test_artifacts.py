@@ -111,7 +111,11 @@ def test_a_header_is_checked_field_by_field(
         artifacts.load(file, kind)
 
 
-@pytest.mark.parametrize("nesting", ["[" * 100_000, '{"a":' * 100_000, "[" * 300 + "]" * 300])
+@pytest.mark.parametrize(
+    "nesting",
+    ["[" * 100_000, '{"a":' * 100_000, "[" * 300 + "]" * 300],
+    ids=["lists", "objects", "closed"],
+)
 def test_a_header_of_endless_nesting_is_refused(file: Path, nesting: str) -> None:
     save_file({}, file, {"lors": f'{{"format": 1, "kind": "{KIND}", "origin": {nesting}'})
     with pytest.raises(InputError, match="not written by lors"):
@@ -177,7 +181,7 @@ def test_numbers_that_are_not_finite_are_refused(file: Path, value: float) -> No
         artifacts.load(file, KIND)
 
 
-@pytest.mark.parametrize(("dtype", "shape"), [("C64", [1]), ("F8_E5M2", [8]), ("F32", [0, 2**41])])
+@pytest.mark.parametrize(("dtype", "shape"), [("I16", [4]), ("F8_E5M2", [8]), ("F32", [0, 2**41])])
 def test_types_and_shapes_that_lors_never_writes_are_refused(
     file: Path, dtype: str, shape: list[int]
 ) -> None:
