@@ -193,6 +193,15 @@ def test_types_and_shapes_that_lors_never_writes_are_refused(
         artifacts.load(file, KIND)
 
 
+def test_more_tensors_than_lors_ever_writes_are_refused(file: Path) -> None:
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    lors = json.dumps({"format": 1, "kind": KIND, "origin": {}})
+    many = {f"x{i}": entry for i in range(10_001)}
+    put_together(file, {**many, "__metadata__": {"lors": lors}}, b"")
+    with pytest.raises(InputError, match="it holds 10001 tensors"):
+        artifacts.load(file, KIND)
+
+
 def test_what_was_loaded_does_not_change_with_the_file(file: Path) -> None:
     _, tensors = artifacts.load(file, KIND)
     with file.open("r+b") as content:

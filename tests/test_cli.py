@@ -112,6 +112,11 @@ def test_compare_lists_runs_and_shows_a_table(
         ("distill", "tiny", "expected.foo=1"),
         ("distill", "tiny", "data.source=karpathy", "data.root=/absent"),
         ("distill", "flickr30k-lors-100"),
+        ("distill", "tiny", "data.source=karpathy", "data.root=."),
+        ("distill", "tiny", "data.source=embeddings"),
+        ("distill", "tiny", "encoder.text=lsa:x"),
+        ("compare", "--table", "main-coco", "tiny"),
+        ("info", "."),
         ("plan", "features"),
     ],
 )
@@ -127,6 +132,34 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(
     assert captured.err.startswith("error: ")
     assert "Traceback" not in captured.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_comparison_with_failed_runs_names_them_and_ends_with_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    wild = ["distill.learning_rates.images=1e30", "distill.inner_rate=1e6", "evaluate.epochs=2"]
+    options = ["--methods", "lors-wbce", "--budgets", "8", "--seeds", "1", "--jobs", "1"]
+    assert call("compare", "tiny", *wild, *options, monkeypatch=monkeypatch) == 1
+    captured = capfd.readouterr()
+    assert "seed 0: " in captured.out
+    assert "error: 1 of 1 runs have no result" in captured.err
+
+
+def test_a_set_is_evaluated_with_the_trunk_and_weights_asked_for(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    distilled = str(tiny_run / "distilled.safetensors")
+    options = ["--image-trunk", "nf_resnet26", "--image-weights", "/absent.safetensors"]
+    assert call("evaluate", distilled, *options, monkeypatch=monkeypatch) == 2
+    assert "/absent.safetensors" in capfd.readouterr().err
+    assert call("evaluate", distilled, "--image-trunk", "nf_rsnet", monkeypatch=monkeypatch) == 2
+    assert "'nf_rsnet'" in capfd.readouterr().err
+
+
+def test_a_plan_is_shown() -> None:
+    assert "peak memory" in runner.invoke(app, ["plan", "tiny"]).output
 
 
 def test_an_extra_to_install_is_named_in_full(

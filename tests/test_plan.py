@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from lors.config import load_config
 from lors.plan import plan
 from lors.workbench import Workbench
@@ -17,9 +19,10 @@ def test_a_plan_knows_the_sizes_of_the_run(bench: Workbench) -> None:
     assert abs(stated - size) < 0.02 * size
 
 
-def test_every_scope_and_space_can_be_planned() -> None:
+def test_every_scope_and_space_can_be_planned(tiny_bert: Path) -> None:
     heads = ["encoder.scope=heads", "encoder.image_head=linear"]
-    for overrides in (heads, [*heads, "encoder.space=features"], ["encoder.text=bert"]):
+    both = [f"encoder.text=transformers:{tiny_bert}", "encoder.scope=all"]
+    for overrides in (heads, [*heads, "encoder.space=features"], ["encoder.text=bert"], both):
         facts = plan(load_config("tiny", overrides))
         assert facts["one iteration"].endswith("3 inner steps of 5")
         assert facts["peak memory"].endswith("B")

@@ -7,7 +7,7 @@ import torch
 
 from lors.config import Config
 from lors.errors import InputError
-from lors.folders import RESULTS, SET
+from lors.folders import LOG, RESULTS, SET
 from lors.runs import Run
 
 
@@ -42,3 +42,6 @@ def test_damaged_results_are_named(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_text("{")
     with pytest.raises(InputError, match="is damaged"):
         Run(tmp_path).results  # noqa: B018
+    (tmp_path / LOG).write_text("{")
+    with pytest.raises(InputError, match="is damaged"):
+        Run(tmp_path).metrics  # noqa: B018

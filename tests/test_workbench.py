@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lors.config import load_config
 from lors.errors import InputError
+from lors.experts import TrajectoryStore
 from lors.workbench import Workbench
 
 
@@ -19,3 +23,25 @@ def test_mistakes_show_before_anything_slow(
     with pytest.raises(InputError, match="/absent"):
         Workbench(load_config("tiny", settings))
     assert not (tmp_path / "home").exists()  # no image was decoded
+
+
+def test_an_expert_that_another_process_trains_is_waited_for(tmp_path: Path) -> None:
+    bench = Workbench(load_config("tiny", [f"experts.folder={tmp_path}", "experts.count=2"]))
+    store = TrajectoryStore(tmp_path, bench.origin())
+    with ThreadPoolExecutor(1) as pool:
+        with store.claim(0):
+            training = pool.submit(bench.experts)
+            while not store.path(1).exists() and not training.done():
+                time.sleep(0.01)
+            assert not training.done()
+            assert store.missing(2) == [0]
+        training.result()  # whoever held it has let go without training it
+    assert not store.missing(2)
+
+
+@pytest.mark.parametrize("values", [np.full((8, 8), np.nan), np.full((8, 8), "one")])
+def test_a_given_similarity_must_be_of_finite_numbers(tmp_path: Path, values: np.ndarray) -> None:
+    np.save(tmp_path / "values.npy", values)
+    settings = ["similarity.kind=fixed", f"similarity.values={tmp_path}/values.npy"]
+    with pytest.raises(InputError, match=r"similarity\.values must be"):
+        Workbench(load_config("tiny", settings)).start()

@@ -99,6 +99,13 @@ def test_bad_embeddings_are_refused(folder: Path) -> None:
     (folder / "texts.npy").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="cannot read"):
         load_pairs(config(folder), 1)
+    given = {"images": "images.npy", "texts": "both.safetensors"}
+    save_file({"a": np.zeros(2), "b": np.zeros(2)}, folder / "both.safetensors")
+    with pytest.raises(InputError, match="name the right one 'texts'"):
+        load_pairs(config(folder, annotations=given), 1)
+    (folder / "both.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="cannot read the embeddings"):
+        load_pairs(config(folder, annotations=given), 1)
 
 
 @pytest.mark.parametrize(

@@ -201,5 +201,7 @@ def test_bad_files_and_folders_are_refused(folder: Path) -> None:
         load_pairs(DataConfig(source="table", root=folder), 8)
     with pytest.raises(InputError, match="columns image and caption"):
         table(folder, "picture,words\nimages/0.png,x")
+    with pytest.raises(InputError, match="no training pairs"):
+        table(folder, "image,caption,split\nimages/0.png,x,val")
     with pytest.raises(InputError, match="none of train, val, test"):
         table(folder, "image,caption,split\nimages/0.png,x,dev")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from safetensors.torch import save_file
 
 from lors.config import EncoderConfig
 from lors.encoders.open_clip_text import OpenClipText
+from lors.encoders.text import build_text_trunk, restore_text_trunk
 from lors.errors import InputError
 from lors.progress import Silent
 
@@ -27,6 +29,16 @@ def test_captions_are_embedded_by_the_models_own_text_tower(tiny_clip: str) -> N
 def test_untrained_towers_are_the_same_each_time(tiny_clip: str) -> None:
     first, again = (OpenClipText(tiny_clip, "none").embed(["a"], Silent()) for _ in range(2))
     assert np.array_equal(first, again)
+
+
+def test_a_saved_trunk_embeds_as_before(tiny_clip: str) -> None:
+    config = EncoderConfig(text=f"open_clip:{tiny_clip}", text_weights="none")
+    trunk = build_text_trunk(config, [])
+    header, tensors = trunk.state()
+    kept = json.loads(json.dumps({"kind": "open_clip", **header}))
+    again = restore_text_trunk("open_clip", config, kept, tensors)
+    assert (again.dim, again.fingerprint) == (trunk.dim, trunk.fingerprint)
+    assert np.array_equal(again.embed(["a"], Silent()), trunk.embed(["a"], Silent()))
 
 
 def test_unknown_models_and_missing_tags_are_refused(tiny_clip: str) -> None:
