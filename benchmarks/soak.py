@@ -66,18 +66,19 @@ def experts(folder: Path) -> str:
     return tensors(*(folder / "home").glob("experts/*/expert-*.safetensors"))
 
 
-def recalls(folder: Path) -> str:
-    """The rows of a comparison without its seconds."""
+def comparison(folder: Path) -> str:
+    """The sets of a comparison, and its rows without their seconds."""
     with (folder / "out" / "results.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return str([{k: v for k, v in row.items() if "second" not in k} for row in rows])
+    sets = tensors(*(folder / "out").glob(f"runs/*/{SET}"))
+    return sets + str([{k: v for k, v in row.items() if "second" not in k} for row in rows])
 
 
 COMPARE = ["--methods", "random,lors-wbce", "--budgets", "8", "--seeds", "1", "--jobs", "1"]
 STAGES = [
     Stage("experts", [], experts),
     Stage("distill", ["--no-references"], lambda folder: tensors(folder / "out" / SET)),
-    Stage("compare", COMPARE, recalls),
+    Stage("compare", COMPARE, comparison),
 ]
 
 
