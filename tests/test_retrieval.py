@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 import torch
@@ -45,6 +47,49 @@ def test_a_tie_between_right_and_wrong_is_a_miss_but_two_right_ones_may_tie() ->
     assert recall(images, two_right, owner).tr1 == 100.0
     wrong_ties = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert recall(images, wrong_ties, owner).tr1 == 0.0
+
+
+def test_one_right_caption_that_is_no_number_is_never_in_favour() -> None:
+    images, texts = torch.eye(20), torch.eye(20).repeat_interleave(2, 0)
+    texts[1] = torch.nan
+    found = recall(images, texts, torch.arange(20).repeat_interleave(2))
+    assert found.tr1 == 0.0  # image 0 has no best caption, and all others see a score of NaN
+    assert found.tr5 == pytest.approx(95.0)
+    assert found.ir1 == pytest.approx(97.5)
+
+
+@pytest.mark.parametrize("sizes", [(1003, 512), (513, 512), (40, 512), (700, 64)])
+def test_equal_embeddings_tie_wherever_they_stand(sizes: tuple[int, int]) -> None:
+    images, chunk = sizes
+    rng = torch.Generator().manual_seed(0)
+    u = torch.nn.functional.normalize(torch.randn(images, 384, generator=rng), dim=1)
+    order = torch.randperm(2 * images, generator=rng)
+    twice = u.repeat(2, 1)[order]
+    found = recall(twice, twice.repeat_interleave(3, 0), _triple(2 * images), chunk)
+    assert found.ir1 == found.tr1 == 0.0
+    assert found.ir5 == found.tr5 == 100.0
+
+
+def _triple(images: int) -> torch.Tensor:
+    return torch.arange(images).repeat_interleave(3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("chunk", [30, 64, 512])
+def test_recall_equals_brute_force_in_any_order_of_captions(
+    chunk: int, dtype: torch.dtype, rng: torch.Generator
+) -> None:
+    u = torch.randn(150, 24, generator=rng).to(dtype)
+    owner = torch.randint(0, 150, (400,), generator=rng)  # some images have no caption
+    v = (u[owner] + 3 * torch.randn(400, 24, generator=rng)).to(dtype)
+    scores = u @ v.T
+    right = torch.arange(150)[:, None] == owner
+    best = torch.where(right, scores, -torch.inf).amax(1, keepdim=True)
+    tr = (~right & (scores >= best)).sum(1)
+    ir = (~right & (scores >= scores[owner, torch.arange(400)])).sum(0)
+    hits = [100 * (rank < k).double().mean().item() for rank in (ir, tr) for k in (1, 5, 10)]
+    assert list(asdict(recall(u, v, owner, chunk)).values()) == hits
+    assert 0 < hits[0] < hits[2] < 100
 
 
 @given(
