@@ -185,6 +185,13 @@ class MatchingConfig(Section):
 
     kind: str = "trajectory"
     gradient: str = Field("exact", description="exact, tesla or unrolled")
+    derivative: str = Field(
+        "auto",
+        description="second derivatives: auto, double, forward or central (exact and tesla only)",
+    )
+    autocast: bool = Field(
+        False, description="inner steps in bfloat16 where that is safe; θ and λ stay in dtype"
+    )
     ratio: Literal["merged", "separate"] = Field(
         "merged", description="one ratio over all parameters, or an image plus a text ratio"
     )

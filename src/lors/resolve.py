@@ -14,6 +14,7 @@ from lors.errors import InputError, choose
 from lors.losses import LOSSES
 from lors.matching import MATCHERS
 from lors.matching.meta_gradient import META_GRADIENTS
+from lors.matching.second_order import DERIVATIVES
 from lors.selection import SELECTIONS
 from lors.similarity import SIMILARITIES, LowRank
 from lors.trackers import check_trackers
@@ -34,6 +35,7 @@ def resolve(config: Config) -> Config:
     choose(LOSSES, config.loss, "loss")
     choose(MATCHERS, config.matching.kind, "matcher")
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
+    choose({"auto": None, **DERIVATIVES}, config.matching.derivative, "derivative")
     if config.selection.kind is not None:
         choose(SELECTIONS, config.selection.kind, "selection")
     check_trackers(config.trackers)

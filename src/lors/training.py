@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.optim import SGD
 
@@ -26,6 +27,15 @@ class Batch(NamedTuple):
     inputs: Tensor
     texts: Tensor
     similarity: Tensor
+
+    def leaves(self) -> Batch:
+        """The same numbers apart from where they come from; what requires gradients still does."""
+        return Batch(*(t.detach().requires_grad_(t.requires_grad) for t in self))
+
+    def gradients(self, found: Iterable[Tensor]) -> Batch:
+        """The next found gradient for each tensor that requires one, and zero for the others."""
+        rest = iter(found)
+        return Batch(*(next(rest) if t.requires_grad else torch.zeros_like(t) for t in self))
 
 
 def sgd(

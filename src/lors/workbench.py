@@ -220,7 +220,8 @@ class Workbench:
     def setting(self) -> Setting:
         """What matchers build on."""
         real = self.real["train"]
-        return Setting(self.config, self.flat, self.loss, real, self.experts, self.model)
+        say = self.progress.say
+        return Setting(self.config, self.flat, self.loss, real, self.experts, self.model, say)
 
     def matcher(self) -> Matcher:
         """What compares synthetic data with real data."""

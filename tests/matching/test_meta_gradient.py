@@ -13,6 +13,7 @@ from lors.config import EncoderConfig
 from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import LOSSES
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient, exact, tesla, unrolled
+from lors.matching.second_order import DERIVATIVES
 from lors.matching.trajectory import distance_ratio
 from lors.similarity import LowRank
 from lors.synthetic import SyntheticPairs
@@ -22,7 +23,13 @@ from lors.training import Batch
 class Problem:
     """A small inner run in double precision: the real network, a low-rank S, two rates."""
 
-    def __init__(self, loss: str = "wbce", steps: int = 4, ratio: str = "merged") -> None:
+    def __init__(
+        self,
+        loss: str = "wbce",
+        steps: int = 4,
+        ratio: str = "merged",
+        derivative: str = "double",
+    ) -> None:
         rng = torch.Generator().manual_seed(0)
         model = build_dual_encoder(EncoderConfig(image_size=16), Frozen(text_dim=6), 0).double()
         self.flat = FlatModel(model)
@@ -36,7 +43,7 @@ class Problem:
         self.theta = self.flat.flatten(model)
         noise = torch.randn(self.theta.shape, generator=rng, dtype=torch.double)
         self.target = self.theta + 0.1 * noise
-        self.loss, self.ratio = LOSSES[loss], ratio
+        self.loss, self.ratio, self.derivative = LOSSES[loss], ratio, DERIVATIVES[derivative]
         self.indices = [torch.randperm(8, generator=rng)[:5] for _ in range(steps)]
 
     def inner_loss(self, theta: Tensor, batch: Batch) -> Tensor:
@@ -52,7 +59,13 @@ class Problem:
         )
         batches = self.pairs.gather(self.indices, self.pairs.images)
         return Inner(
-            self.inner_loss, self.theta, batches, self.pairs.rates, self.flat.sides, objective
+            self.inner_loss,
+            self.theta,
+            batches,
+            self.pairs.rates,
+            self.flat.sides,
+            objective,
+            self.derivative,
         )
 
     def gradients(self, way: Callable[[Inner], MetaGradient]) -> dict[str, Tensor]:
@@ -86,6 +99,17 @@ def test_exact_equals_unrolled(loss: str, ratio: str) -> None:
     }
     for name in ours:
         assert relative_error(ours[name], reference[name]) < 1e-8, name
+
+
+@pytest.mark.parametrize(("derivative", "error"), [("forward", 1e-8), ("central", 1e-5)])
+@pytest.mark.parametrize("way", [exact, tesla])
+def test_every_derivative_gives_the_same(
+    way: Callable[[Inner], MetaGradient], derivative: str, error: float
+) -> None:
+    reference = Problem().gradients(way)
+    ours = Problem(derivative=derivative).gradients(way)
+    for name in reference:
+        assert relative_error(ours[name], reference[name]) < error, name
 
 
 def test_unrolled_equals_central_differences() -> None:
@@ -141,9 +165,10 @@ def test_all_ways_agree_for_a_single_step() -> None:
             assert relative_error(ours[name], reference[name]) < 1e-10, name
 
 
+@pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("way", META_GRADIENTS)
-def test_parts_held_fixed_cost_nothing_and_get_zero(way: str) -> None:
-    problem = Problem()
+def test_parts_held_fixed_cost_nothing_and_get_zero(way: str, derivative: str) -> None:
+    problem = Problem(derivative=derivative)
     problem.pairs.images.requires_grad_(False)
     problem.pairs.similarity.requires_grad_(False)
     found = META_GRADIENTS[way](problem.inner())
@@ -151,9 +176,10 @@ def test_parts_held_fixed_cost_nothing_and_get_zero(way: str) -> None:
     assert all(batch.texts.any() for batch in found.batches)
 
 
+@pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("way", META_GRADIENTS)
-def test_everything_but_the_rates_may_be_fixed(way: str) -> None:
-    problem = Problem()
+def test_everything_but_the_rates_may_be_fixed(way: str, derivative: str) -> None:
+    problem = Problem(derivative=derivative)
     problem.pairs.requires_grad_(False)
     expected = Problem().gradients(META_GRADIENTS[way])["rates"]
     torch.testing.assert_close(META_GRADIENTS[way](problem.inner()).rates, expected)
@@ -177,8 +203,8 @@ class SavedTensors:
         self.now -= size
 
 
-def peak_graph(way: Callable[[Inner], MetaGradient], steps: int) -> int:
-    inner = Problem("ence", steps).inner()
+def peak_graph(way: Callable[[Inner], MetaGradient], steps: int, derivative: str = "double") -> int:
+    inner = Problem("ence", steps, derivative=derivative).inner()
     gc.collect()
     saved = SavedTensors()
     # Second derivatives need the graph of what was saved, so only the first pass is counted.
@@ -190,4 +216,5 @@ def peak_graph(way: Callable[[Inner], MetaGradient], steps: int) -> int:
 def test_memory_of_the_adjoint_does_not_grow_with_steps() -> None:
     assert peak_graph(exact, 8) == peak_graph(exact, 2)
     assert peak_graph(tesla, 8) == peak_graph(tesla, 2)
+    assert peak_graph(exact, 8, "central") == peak_graph(exact, 2, "central")
     assert peak_graph(unrolled, 8) > 3 * peak_graph(unrolled, 2)

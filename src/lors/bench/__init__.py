@@ -13,6 +13,7 @@ from lors.bench.ratio import Ratio
 __all__ = ["BENCHMARKS", "Ratio", "bench"]
 
 BENCHMARKS = {
+    "meta-gradient": "the gradient of an inner run, against graphs in both passes",
     "recall": "recall@K of the COCO 5K test against sorting every query's scores",
 }
 """What each module beside this one measures."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from lors.timing import Step, paired_ratio, take_turns
 
-__all__ = ["Ratio", "side_by_side"]
+__all__ = ["Ratio", "ratio", "side_by_side"]
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,30 @@ def side_by_side(
     """
     steps = {"ours": ours, "reference": reference}
     seconds = take_turns(steps if floor is None else {**steps, "floor": floor}, rounds)
-    mine, theirs = seconds["ours"], seconds["reference"]
+    return ratio(
+        case, seconds["ours"], seconds["reference"], seconds.get("floor"), batches, more or {}
+    )
+
+
+def ratio(
+    case: str,
+    ours: list[float],
+    reference: list[float],
+    floor: list[float] | None = None,
+    batches: int = 1,
+    more: Mapping[str, float] = MappingProxyType({}),
+) -> Ratio:
+    """The line of times that were taken by turns; see ``side_by_side``."""
 
     def passes(each: list[float]) -> float | None:
-        return None if floor is None else paired_ratio(each, seconds["floor"]) / batches
+        return None if floor is None else paired_ratio(each, floor) / batches
 
     return Ratio(
         case,
-        statistics.median(mine),
-        statistics.median(theirs),
-        paired_ratio(theirs, mine),
-        passes(mine),
-        passes(theirs),
-        dict(more or {}),
+        statistics.median(ours),
+        statistics.median(reference),
+        paired_ratio(reference, ours),
+        passes(ours),
+        passes(reference),
+        dict(more),
     )

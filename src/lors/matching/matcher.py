@@ -31,6 +31,7 @@ class Setting:
         real: the training split.
         experts: trains the experts that are missing and gives them all.
         model: a dual encoder with initial weights drawn by the keys.
+        say: tells the user what they should know.
     """
 
     config: Config
@@ -39,6 +40,7 @@ class Setting:
     real: EncodedSplit
     experts: Callable[[], TrajectoryStore]
     model: Callable[..., DualEncoder]
+    say: Callable[[str], None] = lambda text: None
 
     def real_batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Drawn real pairs, as many as experts train on at a time, each with one drawn caption.

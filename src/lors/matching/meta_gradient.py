@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lors.matching.second_order import Derivative, double
 from lors.training import Batch
 
 __all__ = ["META_GRADIENTS", "Inner", "MetaGradient", "exact", "tesla", "unrolled"]
@@ -29,6 +30,7 @@ class Inner:
         rates: learning rates of the image side and the text side. Shape: (2,)
         sides: how many of θ's numbers belong to each side.
         objective: the loss of θ_t.
+        derivative: how second derivatives are computed, except by ``unrolled``.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -37,10 +39,15 @@ class Inner:
     rates: Tensor
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
+    derivative: Derivative = double
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
         return torch.cat([rate.expand(n) for rate, n in zip(rates, self.sides, strict=True)])
+
+    def by_side(self, products: Tensor) -> Tensor:
+        """The sum on each side. Shape: (P,) -> (2,)"""
+        return torch.stack([product.sum() for product in products.split(self.sides)])
 
     def gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""
@@ -68,7 +75,7 @@ def unrolled(inner: Inner) -> MetaGradient:
     Paper: `Dataset Distillation by Matching Training Trajectories
     <https://arxiv.org/abs/2203.11932>`_
     """
-    leaves = [_leaves(batch) for batch in inner.batches]
+    leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
     theta = inner.theta.detach().requires_grad_()
     for batch in leaves:
@@ -78,7 +85,7 @@ def unrolled(inner: Inner) -> MetaGradient:
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
     found = iter(torch.autograd.grad(objective, [rates, *wanted], materialize_grads=True))
     rate_gradient = next(found)
-    gradients = [_place(batch, found) for batch in leaves]
+    gradients = [batch.gradients(found) for batch in leaves]
     return MetaGradient(objective.detach(), gradients, rate_gradient)
 
 
@@ -88,7 +95,17 @@ def exact(inner: Inner) -> MetaGradient:
     λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
     of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
     """
-    return _adjoint(inner, carry=True)
+    thetas, _ = _train(inner)
+    objective, adjoint = _end(inner, thetas.pop())
+    eta, rates, gradients = inner.spread(inner.rates.detach()), torch.zeros_like(inner.rates), []
+    for batch in reversed(inner.batches):
+        found = inner.derivative(inner.loss, thetas.pop(), batch, -eta * adjoint, True)
+        assert found.gradient is not None
+        assert found.theta is not None
+        rates -= inner.by_side(adjoint * found.gradient)
+        adjoint = adjoint + found.theta
+        gradients.append(found.batch)
+    return MetaGradient(objective, gradients[::-1], rates)
 
 
 def tesla(inner: Inner) -> MetaGradient:
@@ -99,49 +116,33 @@ def tesla(inner: Inner) -> MetaGradient:
     Paper: `Scaling Up Dataset Distillation to ImageNet-1K with Constant Memory
     <https://arxiv.org/abs/2211.10586>`_
     """
-    return _adjoint(inner, carry=False)
+    thetas, travelled = _train(inner)
+    objective, adjoint = _end(inner, thetas.pop())
+    direction = -inner.spread(inner.rates.detach()) * adjoint
+    gradients = [
+        inner.derivative(inner.loss, theta, batch, direction, False).batch
+        for theta, batch in zip(thetas, inner.batches, strict=True)
+    ]
+    return MetaGradient(objective, gradients, -inner.by_side(adjoint * travelled))
 
 
-def _adjoint(inner: Inner, carry: bool) -> MetaGradient:
+def _train(inner: Inner) -> tuple[list[Tensor], Tensor]:
+    """θ_0 … θ_t, and the sum of all gradients."""
     eta = inner.spread(inner.rates.detach())
-    thetas = [inner.theta.detach().requires_grad_()]
+    thetas, travelled = [inner.theta.detach()], torch.zeros_like(inner.theta)
     for batch in inner.batches:
         data = Batch(*(tensor.detach() for tensor in batch))
-        step = eta * inner.gradient(thetas[-1], data)
-        thetas.append((thetas[-1] - step).detach().requires_grad_())
-    end = thetas.pop()
-    objective = inner.objective(end)
-    (adjoint,) = torch.autograd.grad(objective, end)
-
-    rate_gradient = torch.zeros_like(inner.rates)
-    gradients = []
-    for batch in reversed(inner.batches):
-        theta, data = thetas.pop(), _leaves(batch)
-        g = inner.gradient(theta, data, create_graph=True)
-        wanted = [tensor for tensor in data if tensor.requires_grad]
-        direction = -eta * adjoint
-        found = iter(
-            torch.autograd.grad(
-                g, [*([theta] if carry else []), *wanted], direction, materialize_grads=True
-            )
-            if carry or wanted
-            else ()
-        )
-        products = (adjoint * g.detach()).split(inner.sides)
-        rate_gradient -= torch.stack([product.sum() for product in products])
-        if carry:
-            adjoint = adjoint + next(found)
-        gradients.append(_place(data, found))
-    return MetaGradient(objective.detach(), gradients[::-1], rate_gradient)
+        g = inner.gradient(thetas[-1].detach().requires_grad_(), data)
+        thetas.append(thetas[-1] - eta * g)
+        travelled += g
+    return thetas, travelled
 
 
-def _leaves(batch: Batch) -> Batch:
-    return Batch(*(t.detach().requires_grad_(t.requires_grad) for t in batch))
-
-
-def _place(batch: Batch, gradients: object) -> Batch:
-    """Take the next gradient for each tensor that requires one, and zero for the others."""
-    return Batch(*(next(gradients) if t.requires_grad else torch.zeros_like(t) for t in batch))  # type: ignore[call-overload]
+def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """The objective at θ_t, and λ."""
+    theta = theta.detach().requires_grad_()
+    objective = inner.objective(theta)
+    return objective.detach(), torch.autograd.grad(objective, theta)[0]
 
 
 META_GRADIENTS: dict[str, Callable[[Inner], MetaGradient]] = {

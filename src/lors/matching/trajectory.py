@@ -11,6 +11,8 @@ from torch import Tensor
 from lors.errors import choose
 from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
+from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
+from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
@@ -51,6 +53,7 @@ class TrajectoryMatcher:
         self.flat, self.loss = setting.flat, setting.loss
         self.experts, self.count = setting.experts(), setting.config.experts.count
         self.meta_gradient = choose(META_GRADIENTS, self.config.gradient, "meta-gradient")
+        self.derivative = self._derivative(setting)
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
         """Add the gradient of the matching loss to every part that requires one.
@@ -74,7 +77,15 @@ class TrajectoryMatcher:
             ratio=self.config.ratio,
         )
         found = self.meta_gradient(
-            Inner(self._inner_loss, start, batches, synthetic.rates, self.flat.sides, objective)
+            Inner(
+                self._inner_loss,
+                start,
+                batches,
+                synthetic.rates,
+                self.flat.sides,
+                objective,
+                self.derivative,
+            )
         )
         outputs = [tensor for batch in batches for tensor in batch]
         gradients = [gradient for batch in found.batches for gradient in batch]
@@ -86,11 +97,32 @@ class TrajectoryMatcher:
         return found.objective.item()
 
     def _inner_loss(self, theta: Tensor, batch: Batch) -> Tensor:
-        return self.loss(self.flat(theta, batch.inputs, batch.texts), batch.similarity)
+        with torch.autocast(theta.device.type, torch.bfloat16, enabled=self.config.autocast):
+            logits = self.flat(theta, batch.inputs, batch.texts)
+        return self.loss(logits.to(theta.dtype), batch.similarity)
+
+    def _derivative(self, setting: Setting) -> Derivative:
+        """The way asked for, or one that fits the network: see ``fitting_derivative``."""
+        if self.config.derivative != "auto":
+            return choose(DERIVATIVES, self.config.derivative, "derivative")
+        if self.config.gradient == "unrolled":
+            return double
+        draw = generator(setting.config.experts.seed, "derivative")
+        inputs, texts = setting.real_batch(draw)
+        m = min(self.config.batch_size, len(inputs))
+        start, target = self._snapshots(0, 0, inputs)
+        batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
+        batch = Batch(*(tensor.requires_grad_() for tensor in batch))
+        name, why = fitting_derivative(self._inner_loss, start, batch, start - target)
+        setting.say(f"Second derivatives: {name} ({why}).")
+        return DERIVATIVES[name]
 
     def _draw(self, generator: torch.Generator, like: Tensor) -> tuple[Tensor, Tensor]:
         expert = int(torch.randint(self.count, (), generator=generator))
         epoch = int(torch.randint(self.config.max_start_epoch, (), generator=generator))
+        return self._snapshots(expert, epoch, like)
+
+    def _snapshots(self, expert: int, epoch: int, like: Tensor) -> tuple[Tensor, Tensor]:
         epochs = (epoch, epoch + self.config.expert_epochs)
         start, target = self.experts.snapshots(expert, epochs).to(like)
         return start, target

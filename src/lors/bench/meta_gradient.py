@@ -1,0 +1,171 @@
+"""One inner step's share of the meta-gradient: its forward pass, and its way back."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from lors.bench.ratio import Ratio, ratio
+from lors.config import EncoderConfig
+from lors.encoders import FlatModel, Frozen, build_dual_encoder
+from lors.losses import wbce
+from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
+from lors.matching.second_order import DERIVATIVES, fitting_derivative, relative_error
+from lors.plan import peak_memory
+from lors.timing import take_turns
+from lors.training import Batch
+
+__all__ = ["bench"]
+
+NETWORKS = (("nf_resnet_tiny", 32), ("vit_tiny_patch16_224", 64), ("nf_resnet26", 64))
+"""Smooth and small, smooth and larger, with ReLUs; and the side of their images."""
+
+
+class Problem:
+    """An inner run of one network on noise.
+
+    Args:
+        image: the image trunk, whose parameters train.
+        size: side of the images.
+        pairs: m.
+        steps: t.
+    """
+
+    def __init__(self, image: str, size: int, pairs: int, steps: int) -> None:
+        draw = torch.Generator().manual_seed(0)
+        config = EncoderConfig(image=image, image_size=size)
+        model = build_dual_encoder(config, Frozen(text_dim=384), 0)
+        self.flat = FlatModel(model)
+        self.theta = self.flat.flatten(model)
+        images = torch.randn(pairs, 3, size, size, generator=draw)
+        tensors = (images, torch.randn(pairs, 384, generator=draw), torch.eye(pairs))
+        self.batch = Batch(*(tensor.requires_grad_() for tensor in tensors))
+        self.steps, self.rates = steps, torch.tensor([0.01, 0.01])
+        self.target = self.theta - self.gradient()
+
+    def loss(self, theta: Tensor, batch: Batch) -> Tensor:
+        return wbce(self.flat(theta, batch.inputs, batch.texts), batch.similarity)
+
+    def gradient(self) -> Tensor:
+        """One plain forward and backward pass."""
+        theta = self.theta.clone().requires_grad_()
+        batch = Batch(*(tensor.detach() for tensor in self.batch))
+        return torch.autograd.grad(self.loss(theta, batch), theta)[0]
+
+    def objective(self, theta: Tensor) -> Tensor:
+        return (theta - self.target).square().sum() / (self.theta - self.target).square().sum()
+
+    def ours(self, gradient: str, derivative: str) -> MetaGradient:
+        inner = Inner(
+            self.loss,
+            self.theta,
+            [self.batch] * self.steps,
+            self.rates,
+            self.flat.sides,
+            self.objective,
+            DERIVATIVES[derivative],
+        )
+        return META_GRADIENTS[gradient](inner)
+
+    def fitting(self) -> str:
+        """What ``auto`` would choose."""
+        return fitting_derivative(self.loss, self.theta, self.batch, self.gradient())[0]
+
+
+def reference(problem: Problem, carry: bool) -> list[Batch]:
+    """As published: a graph in both passes, image and text side apart, one step after the other.
+
+    Args:
+        problem: the inner run.
+        carry: whether earlier steps matter to later ones (exact), or not (TESLA).
+    """
+    image_size = problem.flat.sides[0]
+    eta = torch.cat([r.expand(n) for r, n in zip(problem.rates, problem.flat.sides, strict=True)])
+
+    def gradients(theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        image, text = theta[:image_size], theta[image_size:]
+        image, text = image.detach().requires_grad_(), text.detach().requires_grad_()
+        both = torch.cat([image, text])
+        loss = problem.loss(both, batch)
+        (image_gradient,) = torch.autograd.grad(loss, image, create_graph=True)
+        (text_gradient,) = torch.autograd.grad(loss, text, create_graph=True)
+        return both, image_gradient, text_gradient
+
+    thetas = [problem.theta]
+    for _ in range(problem.steps):
+        _, *found = gradients(thetas[-1], problem.batch)
+        thetas.append((thetas[-1] - eta * torch.cat(found)).detach())
+    end = thetas.pop().requires_grad_()
+    (adjoint,) = torch.autograd.grad(problem.objective(end), end)
+    results = []
+    for theta in reversed(thetas):
+        batch = problem.batch.leaves()
+        both, image_gradient, text_gradient = gradients(theta, batch)
+        product = -(eta * adjoint * torch.cat([image_gradient, text_gradient])).sum()
+        inputs = [both, *batch] if carry else list(batch)
+        slopes = list(torch.autograd.grad(product, inputs, materialize_grads=True))
+        if carry:
+            adjoint = adjoint + slopes.pop(0)
+        results.append(Batch(*slopes))
+    return results[::-1]
+
+
+def bench(
+    rounds: int,
+    networks: Sequence[tuple[str, int]] = NETWORKS,
+    pairs: int = 20,
+    steps: int = 2,
+) -> list[Ratio]:
+    """Each network with each derivative, for TESLA's gradient and the exact one."""
+    lines = []
+    for image, size in networks:
+        for gradient in ("tesla", "exact"):
+            lines += _lines(rounds, (image, size, pairs, steps), gradient)
+    return lines
+
+
+def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list[Ratio]:
+    problem = Problem(*sizes)
+    image, size, pairs, steps = sizes
+    ways = {name: partial(problem.ours, gradient, name) for name in DERIVATIVES}
+    plain = partial(reference, problem, gradient == "exact")
+    seconds = take_turns({"floor": problem.gradient, "reference": plain, **ways}, rounds)
+    fitting = problem.fitting()
+    whole = _memory(sizes, gradient, None)
+    lines = []
+    for name, way in DERIVATIVES.items():
+        error = relative_error(way, problem.loss, problem.theta, problem.batch, problem.gradient())
+        case = f"{image} {size} px, m={pairs}, {gradient}, {name}"
+        more = {"error": error, "memory": _memory(sizes, gradient, name) / whole}
+        lines.append(
+            ratio(
+                f"{case} (auto)" if name == fitting else case,
+                seconds[name],
+                seconds["reference"],
+                seconds["floor"],
+                steps,
+                more,
+            )
+        )
+    return lines
+
+
+def _memory(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
+    """Bytes that a process of its own needs for it, beyond what it had before."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_peak, sizes, gradient, derivative).result()
+
+
+def _peak(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
+    problem = Problem(*sizes)
+    before = peak_memory(problem.theta.device)
+    if derivative is None:
+        reference(problem, gradient == "exact")
+    else:
+        problem.ours(gradient, derivative)
+    return peak_memory(problem.theta.device) - before

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lors.config import EncoderConfig
+from lors.encoders import FlatModel, Frozen, build_dual_encoder
+from lors.losses import wbce
+from lors.matching.second_order import (
+    DERIVATIVES,
+    fitting_derivative,
+    forward,
+    relative_error,
+)
+from lors.training import Batch
+
+
+def cubic(theta: Tensor, batch: Batch) -> Tensor:
+    """ℓ = Σ x θ³ + Σ y θ², whose derivatives can be written down."""
+    return (batch.inputs * theta**3).sum() + (batch.texts * theta**2).sum()
+
+
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_a_case_with_a_known_answer(derivative: str) -> None:
+    theta, d = torch.randn(2, 5, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    x, y = torch.ones(5).double().requires_grad_(), torch.full((5,), 2.0).double().requires_grad_()
+    batch = Batch(x, y, torch.zeros(1).double())
+    found = DERIVATIVES[derivative](cubic, theta, batch, d, True)
+    # g = 3xθ² + 2yθ
+    torch.testing.assert_close(found.gradient, 3 * theta**2 + 4 * theta)
+    torch.testing.assert_close(found.theta, (6 * theta + 4) * d)
+    torch.testing.assert_close(found.batch.inputs, 3 * theta**2 * d)
+    torch.testing.assert_close(found.batch.texts, 2 * theta * d)
+    assert not found.batch.similarity.any()
+
+
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_what_is_not_asked_for_is_not_given(derivative: str) -> None:
+    theta = torch.ones(3)
+    batch = Batch(torch.ones(3).requires_grad_(), torch.ones(3), torch.ones(1))
+    found = DERIVATIVES[derivative](cubic, theta, batch, torch.ones(3), False)
+    assert found.theta is None
+    assert found.gradient is None
+    torch.testing.assert_close(found.batch.inputs, torch.full((3,), 3.0), rtol=1e-3, atol=0)
+    assert not found.batch.texts.any()
+
+
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_no_direction_gives_zero(derivative: str) -> None:
+    theta = torch.ones(3)
+    batch = Batch(torch.ones(3).requires_grad_(), torch.ones(3), torch.ones(1))
+    found = DERIVATIVES[derivative](cubic, theta, batch, torch.zeros(3), True)
+    assert not found.batch.inputs.any()
+    assert found.theta is not None
+    assert not found.theta.any()
+
+
+class Network:
+    """An inner step of a small real network in single precision."""
+
+    def __init__(self, image: str, size: int = 16) -> None:
+        rng = torch.Generator().manual_seed(0)
+        config = EncoderConfig(image=image, image_size=size)
+        model = build_dual_encoder(config, Frozen(text_dim=6), 0)
+        self.flat = FlatModel(model)
+        self.theta = self.flat.flatten(model)
+        images, texts = torch.randn(4, 3, size, size, generator=rng), torch.randn(4, 6)
+        tensors = (images, texts, torch.eye(4))
+        self.batch = Batch(*(tensor.requires_grad_() for tensor in tensors))
+        self.direction = torch.randn(self.theta.shape, generator=rng)
+
+    def loss(self, theta: Tensor, batch: Batch) -> Tensor:
+        return wbce(self.flat(theta, batch.inputs, batch.texts), batch.similarity)
+
+    def error(self, derivative: str) -> float:
+        way = DERIVATIVES[derivative]
+        return relative_error(way, self.loss, self.theta, self.batch, self.direction)
+
+    def fitting(self) -> str:
+        return fitting_derivative(self.loss, self.theta, self.batch, self.direction)[0]
+
+
+def test_a_smooth_network_gets_central_differences() -> None:
+    network = Network("nf_resnet_tiny")
+    assert network.error("central") < 0.01
+    assert network.error("forward") < 1e-5
+    assert network.fitting() == "central"
+
+
+def test_kinks_are_noticed() -> None:
+    """ResNets have ReLUs: a small one gets double backward, a large one forward mode."""
+    small, large = Network("test_resnet"), Network("resnet18", 32)
+    assert small.error("central") > 0.01
+    assert small.fitting() == "double"
+    assert large.fitting() == "forward"
+    assert large.error("forward") < 1e-4
+
+
+def test_an_operation_without_forward_mode_gets_double_backward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Kinked(torch.autograd.Function):
+        """A ReLU written without forward mode."""
+
+        @staticmethod
+        def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x.clamp(min=0)
+
+        @staticmethod
+        def backward(ctx: torch.autograd.function.FunctionCtx, *slopes: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
+            return slopes[0] * (x > 0)
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        return (Kinked.apply(theta * 1e3 + batch.inputs) ** 2).sum()
+
+    monkeypatch.setattr("lors.matching.second_order.LARGE", 1)
+    theta, d = torch.zeros(8), torch.tensor([1.0, -1.0] * 4)
+    zero = torch.zeros(8)
+    batch = Batch(*(t.requires_grad_() for t in (zero, zero.clone(), zero.clone())))
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        forward(loss, theta, batch, d, False)
+    # At θ = 0 central differences see both sides of the kink, and take no step at all.
+    name, why = fitting_derivative(loss, theta + 1e-9, batch, d)
+    assert (name, "forward mode" in why) == ("double", True) or name == "central"
