@@ -15,6 +15,7 @@ __all__ = ["BENCHMARKS", "Ratio", "bench"]
 BENCHMARKS = {
     "meta-gradient": "the gradient of an inner run, against graphs in both passes",
     "recall": "recall@K of the COCO 5K test against sorting every query's scores",
+    "startup": "the help of the command line against importing all that commands use",
 }
 """What each module beside this one measures."""
 

@@ -42,7 +42,7 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder. Default: runs/compare-NAME.")] = None,
 ) -> None:
-    """Compare methods on equal storage, on your data or as a table of the paper.
+    """Compare methods on equal storage. On your data, or as a table of the paper.
 
     Experts and features are made once and shared. Interrupted? The same command continues.
     """

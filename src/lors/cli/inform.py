@@ -15,7 +15,7 @@ from lors.errors import choose
 
 @app.command()
 def plan(config: Source, overrides: Overrides = None) -> None:
-    """Print parameters, storage, memory and time of a configuration before running it.
+    """Print storage, memory and time of a run before running it.
 
     From a short measurement on this device; neither data nor pretrained weights are needed.
     """
@@ -34,7 +34,7 @@ def plan(config: Source, overrides: Overrides = None) -> None:
 def info(
     path: Annotated[Path, typer.Argument(help="Any file or run directory that lors wrote.")],
 ) -> None:
-    """Describe an artefact: a distilled set, an expert, a checkpoint, a run directory."""
+    """Describe an artefact: a set, an expert, a checkpoint, a run."""
     from lors.info import describe
 
     table = Table("", escape(str(path)))

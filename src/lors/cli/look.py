@@ -46,7 +46,7 @@ def variance(
     root: Annotated[Path, typer.Option(help="Folder below which those lie.")] = Path(),
     out: TableFile = None,
 ) -> None:
-    """How varied images are: pairs in total, labelled datasets within their classes.
+    """How varied images are. Pairs in total, labelled datasets within their classes.
 
     With --out, rows of other datasets and encoders that the file already holds are kept.
     """
@@ -68,7 +68,7 @@ def false_negatives(
         Path | None, typer.Option(help="Folder. Default: runs/NAME-OF-CONFIG-false-negatives.")
     ] = None,
 ) -> None:
-    """Plant false negatives, distil, and see whether the learned similarity finds them.
+    """Plant false negatives, distil, and see if S finds them.
 
     Half as many real pairs as synthetic ones are drawn and taken twice. The similarity is a full
     matrix, as in the paper, unless similarity.kind=lowrank is given.
@@ -85,7 +85,7 @@ def false_negatives(
 
 @analyze.command()
 def spectrum(run: RunPath, out: TableFile = None) -> None:
-    """Is the learned similarity of low rank? Its spectrum beside that of a Gaussian matrix."""
+    """The spectrum of the learned similarity. Beside it, that of a Gaussian matrix."""
     from lors.analysis.spectrum import spectra, summary
     from lors.runs import Run
 
@@ -100,7 +100,7 @@ def neighbours(
     count: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each.")] = 3,
     out: TableFile = None,
 ) -> None:
-    """The real captions and images that synthetic texts and images are nearest to."""
+    """The real captions and images nearest to synthetic ones."""
     from lors.analysis.neighbours import neighbour_rows
     from lors.runs import Run
 
@@ -117,7 +117,7 @@ def efficiency(
     iterations: Annotated[int, typer.Option(min=2, help="How many of each to time.")] = 20,
     out: TableFile = None,
 ) -> None:
-    """Seconds per iteration and peak memory, with the learned similarity and without."""
+    """Seconds per iteration and peak memory. With the learned similarity and without."""
     from lors.analysis.efficiency import efficiency as measure
     from lors.config import load_config
 
@@ -144,7 +144,7 @@ def figure(
         Path | None, typer.Option(help="Folder. Default: figures, beside what it shows.")
     ] = None,
 ) -> None:
-    """Draw a figure of the paper from a run: PNG, SVG and its data as CSV."""
+    """Draw a figure of the paper from a run. As PNG and SVG, with its data as CSV."""
     from lors.figures import FIGURES, make_figure
 
     if name == "list":

@@ -25,7 +25,7 @@ def distill(
     ] = None,
     references: References = True,
 ) -> None:
-    """Distil a dataset: runs whatever is missing, from data to evaluation, and ends with a table.
+    """Distil a dataset: whatever is missing, from data to evaluation. Ends with a table.
 
     Interrupted? The same command continues where it stopped.
     """
@@ -44,7 +44,7 @@ def select(
     ] = None,
     references: References = True,
 ) -> None:
-    """Choose real pairs instead of learning synthetic ones: a set like any other.
+    """Choose real pairs instead of learning synthetic ones. They are a set like any other.
 
     Its learning rate and loss are tuned on the validation split; selection.csv lists the pairs.
     """
@@ -91,7 +91,7 @@ def evaluate(
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
 ) -> None:
-    """Train fresh networks on a distilled set and measure their recall on the test split.
+    """Train fresh networks on a set and measure their test recall.
 
     Data, encoders and protocol are those saved in the set unless overridden, e.g.
     data.root=/elsewhere evaluate.seeds=10.

@@ -23,7 +23,7 @@ def report(
         Path | None, typer.Option(help="HTML file. Default: report.html in the folder.")
     ] = None,
 ) -> None:
-    """Write a page that shows a run, a set or a comparison: one HTML file that needs nothing else.
+    """Write a page that shows a run, a set or a comparison. One HTML file, needing nothing else.
 
     The real pairs are read from where the run found them, unless overridden: data.root=/elsewhere.
     """

@@ -24,7 +24,7 @@ def export(
         Path | None, typer.Option(help="A new folder. Default: export, beside the set.")
     ] = None,
 ) -> None:
-    """Write a set to a plain folder: PNG images, nearest captions, S as a table, and a card.
+    """Write a set to a plain folder. PNG images, nearest captions, S as a table, and a card.
 
     Hugging Face's imagefolder loads it. The real data is read for the nearest captions, from where
     the run found it unless overridden, e.g. data.root=/elsewhere.
@@ -51,7 +51,7 @@ def push(
     overrides: Changes = None,
     private: Annotated[bool, typer.Option(help="Make a new repository private.")] = False,
 ) -> None:
-    """Upload a set to the Hugging Face Hub as a dataset: the files of 'lors export'.
+    """Upload a set to the Hugging Face Hub as a dataset. Its files are those of 'lors export'.
 
     Needs a token with write access: run 'hf auth login', or set HF_TOKEN.
     """
