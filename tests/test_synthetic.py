@@ -72,10 +72,23 @@ def test_gather_keeps_images_texts_and_similarity_together() -> None:
     similarity = LowRank(4, rank=1)
     similarity.omega.data = torch.arange(4.0)
     pairs = SyntheticPairs(values, -values, similarity)
-    (batch,) = pairs.gather([torch.tensor([2, 0])], pairs.images)
+    (batch,) = pairs.gather([torch.tensor([2, 0])], pairs.images.__getitem__)
     assert batch.inputs[:, 0].tolist() == [2, 0]
     assert batch.texts[:, 0].tolist() == [-2, 0]
     assert batch.similarity.diagonal().tolist() == [2, 0]
+
+
+def test_only_pairs_in_use_are_encoded_and_each_once() -> None:
+    pairs = SyntheticPairs(torch.arange(9.0)[:, None], torch.zeros(9, 1))
+    asked: list[list[int]] = []
+
+    def encode(index: torch.Tensor) -> torch.Tensor:
+        asked.append(index.tolist())
+        return 10 * pairs.images[index]
+
+    batches = pairs.gather([torch.tensor([7, 2]), torch.tensor([2, 4])], encode)
+    assert asked == [[2, 4, 7]]
+    assert [batch.inputs[:, 0].tolist() for batch in batches] == [[70, 20], [20, 40]]
 
 
 def test_rates_stay_positive() -> None:

@@ -137,7 +137,7 @@ class DistilledSet:
         order = self.pairs.passes(batch_size, generator(seed, "batches"))
         count = -(-len(self) // batch_size)
         for index in islice(order, count):
-            yield from self.pairs.gather([index], inputs)
+            yield from self.pairs.gather([index], inputs.__getitem__)
 
     def save(self, path: str | Path) -> None:
         """Write the set as one safetensors file with a JSON header."""

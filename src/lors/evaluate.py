@@ -73,7 +73,7 @@ def train_on(
         inputs = model.freeze(synthetic.images)
     for epoch in range(config.epochs):
         with torch.no_grad():
-            batches = synthetic.gather(list(islice(order, steps)), inputs)
+            batches = synthetic.gather(list(islice(order, steps)), inputs.__getitem__)
         train(model, optimizer, batches, loss)
         halfway.step()
         after_epoch(epoch + 1)

@@ -126,7 +126,9 @@ def _meta_gradient(
     def inner_loss(theta: Tensor, batch: Batch) -> Tensor:
         return loss(flat(theta, batch.inputs, batch.texts), batch.similarity)
 
-    batches = pairs.gather([torch.arange(len(images), device=images.device)], pairs.images)
+    batches = pairs.gather(
+        [torch.arange(len(images), device=images.device)], pairs.images.__getitem__
+    )
     objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
     META_GRADIENTS[config.matching.gradient](
         Inner(inner_loss, theta, batches, pairs.rates, flat.sides, objective)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -59,17 +59,18 @@ class SyntheticPairs(nn.Module):
             "rates": [self.rates],
         }
 
-    def gather(self, indices: Sequence[Tensor], inputs: Tensor) -> list[Batch]:
+    def gather(self, indices: Sequence[Tensor], inputs: Callable[[Tensor], Tensor]) -> list[Batch]:
         """The batches at these indices, differentiable in every part.
 
         Args:
             indices: of each batch. Shape of each: (m,)
-            inputs: ``model.freeze(self.images)``, so that what is frozen is computed once for all
-                batches. Shape: (N, …)
+            inputs: what the trainable part takes of the pairs at distinct indices. It is asked once
+                for all batches, so that what is frozen is computed once, and only for pairs in use.
         """
         sizes = [len(index) for index in indices]
         every = torch.cat(list(indices))
-        images = inputs.index_select(0, every).split(sizes)
+        used, places = every.unique(return_inverse=True)
+        images = inputs(used).index_select(0, places).split(sizes)
         texts = self.texts.index_select(0, every).split(sizes)
         blocks = [self.similarity(index).to(self.images.dtype) for index in indices]
         return [Batch(*parts) for parts in zip(images, texts, blocks, strict=True)]

@@ -57,7 +57,7 @@ class Problem:
             sides=self.flat.sides,
             ratio=self.ratio,
         )
-        batches = self.pairs.gather(self.indices, self.pairs.images)
+        batches = self.pairs.gather(self.indices, self.pairs.images.__getitem__)
         return Inner(
             self.inner_loss,
             self.theta,

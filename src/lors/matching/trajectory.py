@@ -67,8 +67,10 @@ class TrajectoryMatcher:
         """
         start, target = self._draw(generator, synthetic.images)
         order = synthetic.passes(self.config.batch_size, generator)
-        inputs = self.flat.model.freeze(synthetic.images)
-        batches = synthetic.gather(list(islice(order, self.config.steps)), inputs)
+        batches = synthetic.gather(
+            list(islice(order, self.config.steps)),
+            lambda index: self.flat.model.freeze(synthetic.images[index]),
+        )
         objective = partial(
             distance_ratio,
             start=start,
