@@ -16,7 +16,7 @@ def full_data(bench: Workbench) -> list[Outcome]:
     networks = range(min(config.evaluate.seeds, config.experts.count))
     outcomes = []
     for expert in bench.progress.track(networks, "measure full data", len(networks)):
-        thetas = store.snapshots(expert, range(1, config.experts.epochs + 1))
+        thetas = store.snapshots(expert, store.kept(expert)[1:])
         thetas = thetas.to(bench.device, bench.dtype)
         model, legacy = bench.model("full data"), config.evaluate.legacy
         outcomes.append(outcome(model, list(thetas), real["val"], real["test"], legacy))

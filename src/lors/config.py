@@ -156,6 +156,12 @@ class ExpertsConfig(Section):
         None, description="where they are kept; default: below LORS_HOME"
     )
 
+    compact: bool = Field(
+        False,
+        description="keep only the snapshots that matching can start from or aim at and the last, "
+        "as bfloat16 differences from the start; another matching then needs other experts",
+    )
+
     def rates(self) -> tuple[float, float]:
         """The learning rates of the image side and the text side."""
         return self.rate, self.text_rate or self.rate
@@ -323,6 +329,16 @@ class Config(Section):
         if not learned:
             raise ValueError("distill.fixed leaves nothing to learn: name fewer parts")
         return self
+
+    def expert_snapshots(self) -> list[int]:
+        """The epochs of which compact experts keep a snapshot; 0 is the start.
+
+        >>> Config(matching={"max_start_epoch": 2, "expert_epochs": 1}).expert_snapshots()
+        [0, 1, 2, 10]
+        """
+        starts = set(range(self.matching.max_start_epoch))
+        targets = {start + self.matching.expert_epochs for start in starts}
+        return sorted(starts | targets | {self.experts.epochs})
 
     def yaml(self) -> str:
         """The configuration as a YAML file that ``load_config`` reads."""

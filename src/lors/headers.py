@@ -71,6 +71,7 @@ class CheckpointHeader(Header):
 
 class ExpertHeader(Header):
     origin: dict[str, Any]
+    epochs: list[Annotated[int, Field(ge=0)]] = []
 
 
 class TrunkHeader(Header):

@@ -52,11 +52,7 @@ def plan(config: Config) -> dict[str, str]:
     images, texts = _noise(config, model, config.matching.batch_size)
     numbers = images[0].numel() + texts[0].numel()
     pairs = pairs_within(config.distill.budget, numbers, config.similarity)
-    steps, experts, snapshots = (
-        config.matching.steps,
-        config.experts.count,
-        config.experts.epochs + 1,
-    )
+    steps = config.matching.steps
 
     step, graph = _measured(lambda: _meta_gradient(config, flat, theta, images, texts))
     encode, encode_graph = _measured(lambda: _freeze(model, images))
@@ -72,14 +68,25 @@ def plan(config: Config) -> dict[str, str]:
         "parameters": f"{flat.sides[0]:,} image side + {flat.sides[1]:,} text side",
         "synthetic pairs": f"{pairs}, within the storage of {config.distill.budget} plain pairs",
         "numbers per pair": f"{numbers:,} ({_bytes(4 * numbers * config.distill.budget)} in all)",
-        "expert storage": f"{_bytes(experts * snapshots * 4 * theta.numel())} "
-        f"({experts} experts x {snapshots} snapshots)",
+        "expert storage": _expert_storage(config, theta.numel()),
         "expert training": f"{1000 * expert / SAMPLE:.1f} s per 1,000 pairs seen",
         "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}",
         "distillation": f"{_duration(iteration * config.distill.iterations)} for "
         f"{config.distill.iterations:,} iterations",
         "peak memory": f"about {_bytes(peak_memory(device) + more)}",
     }
+
+
+def _expert_storage(config: Config, parameters: int) -> str:
+    experts = config.experts
+    if experts.compact:
+        snapshots = len(config.expert_snapshots())
+        numbers, how = 4 + 2 * (snapshots - 1), ", compact"
+    else:
+        snapshots = experts.epochs + 1
+        numbers, how = 4 * snapshots, ""
+    stored = _bytes(experts.count * numbers * parameters)
+    return f"{stored} ({experts.count} experts x {snapshots} snapshots{how})"
 
 
 def _model(config: Config) -> DualEncoder:

@@ -178,8 +178,10 @@ class Workbench:
         encoder = self.config.encoder.model_dump(mode="json", exclude=paths)
         encoder["image_trunk"] = self.image_trunk
         experts = self.config.experts.model_dump(
-            mode="json", exclude={"count", "folder"}, exclude_none=True
+            mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
         )
+        if self.config.experts.compact:
+            experts["epochs_kept"] = self.config.expert_snapshots()
         return {
             "data": {
                 "fingerprint": self.pairs.fingerprint,
@@ -197,7 +199,8 @@ class Workbench:
         origin = self.origin()
         digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
         folder = self.config.experts.folder or home() / "experts" / digest
-        store = TrajectoryStore(folder, origin)
+        compact = self.config.experts.compact
+        store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
         todo = store.missing(self.config.experts.count)
         tracked = self.progress.track(todo, "train experts", len(todo))
         elsewhere = [expert for expert in tracked if not self._train(store, expert)]

@@ -29,6 +29,25 @@ def test_snapshots_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["expert-000.safetensors"]
 
 
+def test_compact_snapshots_are_few_and_small_and_near(tmp_path: Path) -> None:
+    store = TrajectoryStore(tmp_path, ORIGIN, epochs=[0, 1, 2, 10])
+    start, moved = torch.randn(10_000), 1e-3 * torch.randn(11, 10_000)
+    trajectory = start + moved.cumsum(0) - moved[0]
+    store.add(0, snapshots(trajectory))
+    assert store.kept(0) == [0, 1, 2, 10]
+    found = store.snapshots(0, [0, 2, 10])
+    assert torch.equal(found[0], trajectory[0])
+    # The error is relative to how far training went, not to the size of the parameters.
+    for here, epoch in zip(found[1:], (2, 10), strict=True):
+        distance = (trajectory[epoch] - start).norm()
+        assert (here - trajectory[epoch]).norm() < 0.003 * distance
+    published = 11 * 4 * 10_000
+    assert store.path(0).stat().st_size < published / 4
+    with pytest.raises(InputError, match="no snapshot of epoch 5"):
+        store.snapshots(0, [5])
+    assert store.learned(0).shape == (10, 2)
+
+
 def test_an_expert_cut_short_keeps_the_snapshots_it_had(tmp_path: Path) -> None:
     store, trajectory = TrajectoryStore(tmp_path, ORIGIN), torch.randn(4, 9)
 
@@ -85,7 +104,7 @@ def test_only_the_snapshots_asked_for_are_read(tmp_path: Path) -> None:
     assert torch.equal(store.snapshots(0, [0, 2])[1], torch.full((1000,), 2.0))
     with pytest.raises(InputError, match="not all finite"):
         store.snapshots(0, [3])
-    with pytest.raises(InputError, match="number 4 is needed"):
+    with pytest.raises(InputError, match="no snapshot of epoch 4"):
         store.snapshots(0, [0, 4])
 
 

@@ -54,8 +54,10 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
     again = heads.start()
     gather = again.gather
 
-    def encode_each(indices: list[torch.Tensor], _: torch.Tensor) -> list[object]:
-        return [gather([index], model.freeze(again.images))[0] for index in indices]
+    def encode_each(indices: list[torch.Tensor], encode: object) -> list[object]:
+        return [
+            gather([index], lambda used: model.freeze(again.images[used]))[0] for index in indices
+        ]
 
     again.gather = encode_each  # type: ignore[method-assign,assignment]
     matcher.backward(again, generator(0))

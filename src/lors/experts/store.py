@@ -29,13 +29,17 @@ class TrajectoryStore:
     Args:
         folder: where the files are.
         origin: the data, model and training that the experts must come from.
+        epochs: keep only these, of which 0 is the first, and all others as bfloat16 differences
+            from it. Default: all, as they are.
 
     Raises:
         InputError: the folder holds experts of another origin; the message says what differs.
     """
 
-    def __init__(self, folder: Path, origin: Mapping[str, Any]) -> None:
-        self.folder, self.origin = folder, dict(origin)
+    def __init__(
+        self, folder: Path, origin: Mapping[str, Any], epochs: Sequence[int] | None = None
+    ) -> None:
+        self.folder, self.origin, self.epochs = folder, dict(origin), epochs
         for path in sorted(folder.glob("expert-*.safetensors")):
             with open_artifact(path, KIND) as (header, _):
                 differs = difference(self.origin, header.get("origin", {}))
@@ -61,16 +65,29 @@ class TrajectoryStore:
             snapshots: at the start and after every epoch.
         """
         thetas, learned = [], []
+        header: dict[str, Any] = {"origin": self.origin}
         for epoch, snapshot in enumerate(snapshots):
-            thetas.append(snapshot.theta)
+            if self.epochs is None or epoch in self.epochs:
+                thetas.append(snapshot.theta)
             learned.append(torch.from_numpy(snapshot.learned))
             path = self._snapshot(expert, epoch)
             if not path.exists():
-                tensors = {"theta": thetas[-1], "learned": learned[-1]}
-                save(path, PARTIAL, {"origin": self.origin}, tensors)
-        tensors = {"theta": torch.stack(thetas), "learned": torch.stack(learned[1:])}
-        save(self.path(expert), KIND, {"origin": self.origin}, tensors)
+                tensors = {"theta": snapshot.theta, "learned": learned[-1]}
+                save(path, PARTIAL, header, tensors)
+        theta, tensors = torch.stack(thetas), {"learned": torch.stack(learned[1:])}
+        if self.epochs is None:
+            tensors["theta"] = theta
+        else:
+            header["epochs"] = list(self.epochs)
+            tensors["start"] = theta[0]
+            tensors["moved"] = (theta[1:] - theta[0]).to(torch.bfloat16)
+        save(self.path(expert), KIND, header, tensors)
         shutil.rmtree(self._unfinished(expert))
+
+    def kept(self, expert: int) -> list[int]:
+        """The epochs of which an expert has a snapshot; 0 is the start."""
+        with open_artifact(self.path(expert), KIND) as (header, handle):
+            return _kept(header, handle)
 
     def begun(self, expert: int) -> list[Snapshot]:
         """The snapshots of an expert whose training was cut short, as far as they are whole."""
@@ -106,15 +123,27 @@ class TrajectoryStore:
         Only they are read, so it is not the checksum that is checked but what can be seen of them.
         """
         path = self.path(expert)
-        with open_artifact(path, KIND) as (_, handle):
-            theta = handle.get_slice("theta")
-            shape = theta.get_shape()
-            if len(shape) != 2 or shape[0] <= max(epochs):
+        with open_artifact(path, KIND) as (header, handle):
+            kept, compact = _kept(header, handle), bool(header.get("epochs"))
+            moved = handle.get_slice("moved" if compact else "theta")
+            if len(moved.get_shape()) != 2 or len(kept) != moved.get_shape()[0] + compact:
                 raise InputError(
-                    f"the expert {str(path)!r} is damaged: its snapshots are of shape {shape}, and "
-                    f"number {max(epochs)} is needed; delete it to train it anew"
+                    f"the expert {str(path)!r} is damaged: its snapshots are of shape "
+                    f"{moved.get_shape()}; delete it to train it anew"
                 )
-            found = torch.stack([theta[epoch] for epoch in epochs])
+            missing = sorted(set(epochs) - set(kept))
+            if missing:
+                raise InputError(
+                    f"the expert {str(path)!r} has no snapshot of epoch {missing[0]}, only of "
+                    f"{kept}: set experts.compact=false, or delete it to train it anew"
+                )
+            rows = [kept.index(epoch) for epoch in epochs]
+            if compact:
+                start = handle.get_tensor("start")
+                parts = [start + moved[row - 1].to(start) if row else start for row in rows]
+            else:
+                parts = [moved[row] for row in rows]
+            found = torch.stack(parts)
         if not found.is_floating_point() or not found.isfinite().all():
             raise InputError(
                 f"the expert {str(path)!r} is damaged: its parameters are not all finite numbers; "
@@ -132,3 +161,7 @@ class TrajectoryStore:
                 )
             learned: np.ndarray = handle.get_tensor("learned").numpy()
         return learned
+
+
+def _kept(header: Mapping[str, Any], handle: Any) -> list[int]:
+    return list(header.get("epochs") or range(handle.get_slice("theta").get_shape()[0]))
