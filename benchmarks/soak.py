@@ -1,8 +1,9 @@
 """Kill the chain at random moments, again and again, and compare what it ends with.
 
 Experts, a distillation and a comparison of the smallest preset run once undisturbed. Then each is
-started, killed with SIGKILL after a random time (longer and longer ones), and started again with the same command until it
-ends by itself; what it leaves must have the bits of the undisturbed one. Ends with an error if not.
+started, killed with SIGKILL after a random time, and started again with the same command, for
+longer and longer, until it ends by itself; what it leaves must have the bits of the undisturbed
+one. Ends with an error if not.
 
     python benchmarks/soak.py --kills 100
     python benchmarks/soak.py --kills 1000000 --minutes 600
