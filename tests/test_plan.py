@@ -24,7 +24,7 @@ def test_every_scope_and_space_can_be_planned(tiny_bert: Path) -> None:
     both = [f"encoder.text=transformers:{tiny_bert}", "encoder.scope=all"]
     for overrides in (heads, [*heads, "encoder.space=features"], ["encoder.text=bert"], both):
         facts = plan(load_config("tiny", overrides))
-        assert facts["one iteration"].endswith("3 inner steps of 5")
+        assert "3 inner steps of 5, second derivatives: central" in facts["one iteration"]
         assert facts["peak memory"].endswith("B")
 
 

@@ -20,7 +20,8 @@ from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.losses import LOSSES, nce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
-from lors.matching.trajectory import distance_ratio
+from lors.matching.second_order import DERIVATIVES, fitting_derivative
+from lors.matching.trajectory import distance_ratio, inner_loss
 from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
@@ -54,7 +55,8 @@ def plan(config: Config) -> dict[str, str]:
     pairs = pairs_within(config.distill.budget, numbers, config.similarity)
     steps = config.matching.steps
 
-    step, graph = _measured(lambda: _meta_gradient(config, flat, theta, images, texts))
+    derivative = _derivative(config, flat, theta, images, texts)
+    step, graph = _measured(lambda: _meta_gradient(config, flat, theta, images, texts, derivative))
     encode, encode_graph = _measured(lambda: _freeze(model, images))
     expert, expert_graph = _measured(lambda: _expert_step(config, model))
     iteration = encode * pairs / len(images) + step * steps
@@ -70,7 +72,8 @@ def plan(config: Config) -> dict[str, str]:
         "numbers per pair": f"{numbers:,} ({_bytes(4 * numbers * config.distill.budget)} in all)",
         "expert storage": _expert_storage(config, theta.numel()),
         "expert training": f"{1000 * expert / SAMPLE:.1f} s per 1,000 pairs seen",
-        "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}",
+        "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}, second "
+        f"derivatives: {derivative}",
         "distillation": f"{_duration(iteration * config.distill.iterations)} for "
         f"{config.distill.iterations:,} iterations",
         "peak memory": f"about {_bytes(peak_memory(device) + more)}",
@@ -123,23 +126,40 @@ def _noise(config: Config, model: DualEncoder, count: int) -> tuple[Tensor, Tens
 
 
 def _meta_gradient(
-    config: Config, flat: FlatModel, theta: Tensor, images: Tensor, texts: Tensor
+    config: Config,
+    flat: FlatModel,
+    theta: Tensor,
+    images: Tensor,
+    texts: Tensor,
+    derivative: str,
 ) -> None:
     with torch.no_grad():
         inputs = flat.model.freeze(images)
     pairs = SyntheticPairs(inputs, texts).to(images.device, images.dtype)
-    loss = LOSSES[config.loss]
-
-    def inner_loss(theta: Tensor, batch: Batch) -> Tensor:
-        return loss(flat(theta, batch.inputs, batch.texts), batch.similarity)
-
+    loss = partial(inner_loss, flat, LOSSES[config.loss], config.matching.autocast)
     batches = pairs.gather(
         [torch.arange(len(images), device=images.device)], pairs.images.__getitem__
     )
     objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
     META_GRADIENTS[config.matching.gradient](
-        Inner(inner_loss, theta, batches, pairs.rates, flat.sides, objective)
+        Inner(loss, theta, batches, pairs.rates, flat.sides, objective, DERIVATIVES[derivative])
     )
+
+
+def _derivative(
+    config: Config, flat: FlatModel, theta: Tensor, images: Tensor, texts: Tensor
+) -> str:
+    """The way to second derivatives that a run would choose; here for noise."""
+    if config.matching.derivative != "auto" or config.matching.gradient == "unrolled":
+        return config.matching.derivative.replace("auto", "double")
+    with torch.no_grad():
+        inputs = flat.model.freeze(images)
+    batch = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
+    batch = Batch(*(tensor.requires_grad_() for tensor in batch.leaves()))
+    loss = partial(inner_loss, flat, LOSSES[config.loss], config.matching.autocast)
+    leaf = theta.clone().requires_grad_()
+    (direction,) = torch.autograd.grad(loss(leaf, batch), leaf)
+    return fitting_derivative(loss, theta, batch, direction)[0]
 
 
 def _freeze(model: DualEncoder, images: Tensor) -> None:

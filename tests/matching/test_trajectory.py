@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from lors.config import load_config
 from lors.matching import TrajectoryMatcher
+from lors.matching.second_order import central, double
 from lors.matching.trajectory import distance_ratio
 from lors.seeding import generator
 from lors.workbench import Workbench
@@ -40,6 +43,34 @@ def test_every_part_receives_a_gradient_and_fixed_parts_none(bench: Workbench) -
         gradient = pairs.get_parameter(name).grad
         assert gradient is not None
         assert gradient.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("derivative", ["double", "forward"])
+def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
+    """bfloat16 has three digits; θ, λ and what is learned keep all of theirs."""
+
+    def gradient(*overrides: str) -> torch.Tensor:
+        bench = Workbench(load_config("tiny", [f"matching.derivative={derivative}", *overrides]))
+        pairs = bench.start()
+        TrajectoryMatcher(bench.setting()).backward(pairs, generator(0))
+        assert pairs.images.grad is not None
+        assert pairs.images.grad.dtype == torch.float32
+        return pairs.images.grad
+
+    full, mixed = gradient(), gradient("matching.autocast=true")
+    assert 0 < (mixed - full).norm() / full.norm() < 0.05
+
+
+def test_the_network_decides_how_second_derivatives_are_made() -> None:
+    said: list[str] = []
+    bench = Workbench(load_config("tiny"))
+    setting = dataclasses.replace(bench.setting(), say=said.append)
+    assert TrajectoryMatcher(setting).derivative is central
+    assert "central" in said[0]
+    kinked = Workbench(load_config("tiny", ["encoder.image=test_resnet"]))
+    assert TrajectoryMatcher(kinked.setting()).derivative is double
+    rough = Workbench(load_config("tiny", ["matching.autocast=true"]))
+    assert TrajectoryMatcher(rough.setting()).derivative is double
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:

@@ -8,7 +8,9 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from lors.encoders import FlatModel
 from lors.errors import choose
+from lors.losses import Loss
 from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
@@ -16,7 +18,7 @@ from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
-__all__ = ["TrajectoryMatcher", "distance_ratio"]
+__all__ = ["TrajectoryMatcher", "distance_ratio", "inner_loss"]
 
 
 def distance_ratio(
@@ -38,6 +40,21 @@ def distance_ratio(
     return torch.stack([a.sum() / b.sum() for a, b in pairs]).sum()
 
 
+def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch: Batch) -> Tensor:
+    """ℓ(θ, batch): the loss of one inner step.
+
+    Args:
+        flat: the dual encoder.
+        loss: the contrastive loss.
+        autocast: whether the encoder runs in bfloat16 where that is safe.
+        theta: Shape: (P,)
+        batch: synthetic pairs.
+    """
+    with torch.autocast(theta.device.type, torch.bfloat16, enabled=autocast):
+        logits = flat(theta, batch.inputs, batch.texts)
+    return loss(logits.to(theta.dtype), batch.similarity)
+
+
 class TrajectoryMatcher:
     """The matcher of MTT-VL, TESLA and LoRS.
 
@@ -50,7 +67,8 @@ class TrajectoryMatcher:
     def __init__(self, setting: Setting) -> None:
         self.state: dict[str, Tensor] = {}
         self.config = setting.config.matching
-        self.flat, self.loss = setting.flat, setting.loss
+        self.flat = setting.flat
+        self.loss = partial(inner_loss, setting.flat, setting.loss, self.config.autocast)
         self.experts, self.count = setting.experts(), setting.config.experts.count
         self.meta_gradient = choose(META_GRADIENTS, self.config.gradient, "meta-gradient")
         self.derivative = self._derivative(setting)
@@ -80,7 +98,7 @@ class TrajectoryMatcher:
         )
         found = self.meta_gradient(
             Inner(
-                self._inner_loss,
+                self.loss,
                 start,
                 batches,
                 synthetic.rates,
@@ -98,11 +116,6 @@ class TrajectoryMatcher:
             synthetic.rates.grad = found.rates
         return found.objective.item()
 
-    def _inner_loss(self, theta: Tensor, batch: Batch) -> Tensor:
-        with torch.autocast(theta.device.type, torch.bfloat16, enabled=self.config.autocast):
-            logits = self.flat(theta, batch.inputs, batch.texts)
-        return self.loss(logits.to(theta.dtype), batch.similarity)
-
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
         if self.config.derivative != "auto":
@@ -115,7 +128,7 @@ class TrajectoryMatcher:
         start, target = self._snapshots(0, 0, inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(tensor.requires_grad_() for tensor in batch))
-        name, why = fitting_derivative(self._inner_loss, start, batch, start - target)
+        name, why = fitting_derivative(self.loss, start, batch, start - target)
         setting.say(f"Second derivatives: {name} ({why}).")
         return DERIVATIVES[name]
 
