@@ -1,6 +1,7 @@
 import torch
+from torchvision.transforms import v2
 
-from lors.data.augment import augment
+from lors.data.augment import augment, rand_augment
 from lors.seeding import global_seed
 
 
@@ -14,3 +15,24 @@ def test_augmentation_is_drawn_per_image_and_seeded() -> None:
     assert first.shape == (8, 3, 16, 16)
     assert first.dtype == torch.uint8
     assert len({tuple(i.flatten().tolist()) for i in first}) > 1
+
+
+def test_the_operations_are_those_of_torchvision() -> None:
+    with global_seed(0):
+        image = torch.randint(20, 200, (3, 20, 20), dtype=torch.uint8)
+        theirs = v2.RandAugment(num_ops=1, magnitude=5)
+        expected = torch.stack([theirs(image) for _ in range(400)]).unique(dim=0)
+        found = rand_augment(image.repeat(400, 1, 1, 1)).unique(dim=0)
+    assert len(found) == len(expected) == 23  # 14 operations, of which 9 have a direction
+    apart = (found[:, None].int() - expected.int()).abs().amax((2, 3, 4))
+    assert (apart <= 1).sum(0).tolist() == (apart <= 1).sum(1).tolist() == [1] * 23  # rounding
+
+
+def test_images_in_a_batch_do_not_touch_each_other() -> None:
+    with global_seed(0):
+        images = torch.randint(256, (6, 3, 16, 16), dtype=torch.uint8)
+    with global_seed(1):
+        together = rand_augment(images)
+    images[3:] = 0
+    with global_seed(1):
+        assert torch.equal(rand_augment(images)[:3], together[:3])
