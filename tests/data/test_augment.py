@@ -19,7 +19,7 @@ def test_augmentation_is_drawn_per_image_and_seeded() -> None:
 
 def test_the_operations_are_those_of_torchvision() -> None:
     with global_seed(0):
-        image = torch.randint(20, 200, (3, 20, 20), dtype=torch.uint8)
+        image = torch.randint(20, 256, (3, 20, 20), dtype=torch.uint8)
         theirs = v2.RandAugment(num_ops=1, magnitude=5)
         expected = torch.stack([theirs(image) for _ in range(400)]).unique(dim=0)
         found = rand_augment(image.repeat(400, 1, 1, 1)).unique(dim=0)
