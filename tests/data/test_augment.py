@@ -25,7 +25,7 @@ def test_the_operations_are_those_of_torchvision() -> None:
         found = rand_augment(image.repeat(400, 1, 1, 1)).unique(dim=0)
     assert len(found) == len(expected) == 23  # 14 operations, of which 9 have a direction
     apart = (found[:, None].int() - expected.int()).abs().amax((2, 3, 4))
-    assert (apart <= 1).sum(0).tolist() == (apart <= 1).sum(1).tolist() == [1] * 23  # rounding
+    assert max(apart.amin(0).max(), apart.amin(1).max()) <= 1  # rounding
 
 
 def test_images_in_a_batch_do_not_touch_each_other() -> None:
