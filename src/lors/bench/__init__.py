@@ -15,6 +15,10 @@ __all__ = ["BENCHMARKS", "Ratio", "bench"]
 BENCHMARKS = {
     "meta-gradient": "the gradient of an inner run, against graphs in both passes",
     "recall": "recall@K of the COCO 5K test against sorting every query's scores",
+    "evaluation": "networks trained on a set and measured, against sorting val and test each time",
+    "selection": "herding and k-center against computing all distances at every pick",
+    "loading": "an epoch of batches against decoding every image again",
+    "experts": "an epoch of an expert against decoding and encoding every image again",
     "startup": "the help of the command line against importing all that commands use",
 }
 """What each module beside this one measures."""
