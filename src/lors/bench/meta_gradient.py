@@ -60,8 +60,8 @@ class Problem:
     def objective(self, theta: Tensor) -> Tensor:
         return (theta - self.target).square().sum() / (self.theta - self.target).square().sum()
 
-    def ours(self, gradient: str, derivative: str) -> MetaGradient:
-        inner = Inner(
+    def inner(self, derivative: str = "double") -> Inner:
+        return Inner(
             self.loss,
             self.theta,
             [self.batch] * self.steps,
@@ -70,48 +70,51 @@ class Problem:
             self.objective,
             DERIVATIVES[derivative],
         )
-        return META_GRADIENTS[gradient](inner)
+
+    def ours(self, gradient: str, derivative: str) -> MetaGradient:
+        return META_GRADIENTS[gradient](self.inner(derivative))
 
     def fitting(self) -> str:
         """What ``auto`` would choose."""
         return fitting_derivative(self.loss, self.theta, self.batch, self.gradient())[0]
 
 
-def reference(problem: Problem, carry: bool) -> list[Batch]:
+def reference(inner: Inner, carry: bool) -> list[Batch]:
     """As published: a graph in both passes, image and text side apart, one step after the other.
 
     Args:
-        problem: the inner run.
+        inner: the inner run.
         carry: whether earlier steps matter to later ones (exact), or not (TESLA).
-    """
-    image_size = problem.flat.sides[0]
-    eta = torch.cat([r.expand(n) for r, n in zip(problem.rates, problem.flat.sides, strict=True)])
 
-    def gradients(theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        image, text = theta[:image_size], theta[image_size:]
-        image, text = image.detach().requires_grad_(), text.detach().requires_grad_()
+    Returns:
+        The gradients of each batch.
+    """
+    eta = inner.spread(inner.rates.detach())
+
+    def gradients(theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        image, text = (part.detach().requires_grad_() for part in theta.split(inner.sides))
         both = torch.cat([image, text])
-        loss = problem.loss(both, batch)
+        loss = inner.loss(both, batch)
         (image_gradient,) = torch.autograd.grad(loss, image, create_graph=True)
         (text_gradient,) = torch.autograd.grad(loss, text, create_graph=True)
-        return both, image_gradient, text_gradient
+        return both, torch.cat([image_gradient, text_gradient])
 
-    thetas = [problem.theta]
-    for _ in range(problem.steps):
-        _, *found = gradients(thetas[-1], problem.batch)
-        thetas.append((thetas[-1] - eta * torch.cat(found)).detach())
+    thetas = [inner.theta]
+    for batch in inner.batches:
+        thetas.append((thetas[-1] - eta * gradients(thetas[-1], batch)[1]).detach())
     end = thetas.pop().requires_grad_()
-    (adjoint,) = torch.autograd.grad(problem.objective(end), end)
+    (adjoint,) = torch.autograd.grad(inner.objective(end), end)
     results = []
-    for theta in reversed(thetas):
-        batch = problem.batch.leaves()
-        both, image_gradient, text_gradient = gradients(theta, batch)
-        product = -(eta * adjoint * torch.cat([image_gradient, text_gradient])).sum()
-        inputs = [both, *batch] if carry else list(batch)
+    for theta, batch in zip(reversed(thetas), reversed(inner.batches), strict=True):
+        leaves = batch.leaves()
+        both, gradient = gradients(theta, leaves)
+        product = -(eta * adjoint * gradient).sum()
+        wanted = [tensor for tensor in leaves if tensor.requires_grad]
+        inputs = [both, *wanted] if carry else wanted
         slopes = list(torch.autograd.grad(product, inputs, materialize_grads=True))
         if carry:
             adjoint = adjoint + slopes.pop(0)
-        results.append(Batch(*slopes))
+        results.append(leaves.gradients(slopes))
     return results[::-1]
 
 
@@ -133,7 +136,7 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
     problem = Problem(*sizes)
     image, size, pairs, steps = sizes
     ways = {name: partial(problem.ours, gradient, name) for name in DERIVATIVES}
-    plain = partial(reference, problem, gradient == "exact")
+    plain = partial(reference, problem.inner(), gradient == "exact")
     seconds = take_turns({"floor": problem.gradient, "reference": plain, **ways}, rounds)
     fitting = problem.fitting()
     whole = _memory(sizes, gradient, None)
@@ -165,7 +168,7 @@ def _peak(sizes: tuple[str, int, int, int], gradient: str, derivative: str | Non
     problem = Problem(*sizes)
     before = peak_memory(problem.theta.device)
     if derivative is None:
-        reference(problem, gradient == "exact")
+        reference(problem.inner(), gradient == "exact")
     else:
         problem.ours(gradient, derivative)
     return peak_memory(problem.theta.device) - before

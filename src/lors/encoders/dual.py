@@ -109,7 +109,11 @@ class DualEncoder(nn.Module):
 
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
-        return self.embed_images(inputs) @ self.embed_texts(texts).T / self.temperature
+        return self.logits(self.image(inputs), self.text(texts))
+
+    def logits(self, images: Tensor, texts: Tensor) -> Tensor:
+        """Logits of what the two sides give, not yet normalised. Shape: (m, d), (m, d) -> (m, m)"""
+        return F.normalize(images, dim=-1) @ F.normalize(texts, dim=-1).T / self.temperature
 
     def sides(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """The trainable parameters of the image side and of the text side."""

@@ -11,8 +11,9 @@ from torch import Tensor
 from lors.encoders import FlatModel
 from lors.errors import choose
 from lors.losses import Loss
+from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.matcher import Setting
-from lors.matching.meta_gradient import META_GRADIENTS, Inner
+from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
@@ -67,11 +68,11 @@ class TrajectoryMatcher:
     def __init__(self, setting: Setting) -> None:
         self.state: dict[str, Tensor] = {}
         self.config = setting.config.matching
-        self.flat = setting.flat
+        self.flat, self.contrastive = setting.flat, setting.loss
         self.loss = partial(inner_loss, setting.flat, setting.loss, self.config.autocast)
         self.experts, self.count = setting.experts(), setting.config.experts.count
-        self.meta_gradient = choose(META_GRADIENTS, self.config.gradient, "meta-gradient")
-        self.derivative = self._derivative(setting)
+        self.linear = self._linear()
+        self.derivative = double if self.linear else self._derivative(setting)
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
         """Add the gradient of the matching loss to every part that requires one.
@@ -89,24 +90,7 @@ class TrajectoryMatcher:
             list(islice(order, self.config.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
         )
-        objective = partial(
-            distance_ratio,
-            start=start,
-            target=target,
-            sides=self.flat.sides,
-            ratio=self.config.ratio,
-        )
-        found = self.meta_gradient(
-            Inner(
-                self.loss,
-                start,
-                batches,
-                synthetic.rates,
-                self.flat.sides,
-                objective,
-                self.derivative,
-            )
-        )
+        found = self._meta_gradient(start, target, batches, synthetic.rates)
         outputs = [tensor for batch in batches for tensor in batch]
         gradients = [gradient for batch in found.batches for gradient in batch]
         learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
@@ -115,6 +99,32 @@ class TrajectoryMatcher:
         if synthetic.rates.requires_grad:
             synthetic.rates.grad = found.rates
         return found.objective.item()
+
+    def _meta_gradient(
+        self, start: Tensor, target: Tensor, batches: list[Batch], rates: Tensor
+    ) -> MetaGradient:
+        if self.linear:
+            carry, ratio = self.config.gradient == "exact", self.config.ratio
+            model = self.flat.model
+            return linear_heads(
+                model, self.contrastive, start, target, batches, rates, ratio, carry
+            )
+        objective = partial(
+            distance_ratio,
+            start=start,
+            target=target,
+            sides=self.flat.sides,
+            ratio=self.config.ratio,
+        )
+        inner = Inner(self.loss, start, batches, rates, self.flat.sides, objective, self.derivative)
+        return META_GRADIENTS[self.config.gradient](inner)
+
+    def _linear(self) -> bool:
+        """Whether the closed form of linear heads applies; naming a derivative turns it off."""
+        config = self.config
+        if config.derivative != "auto" or config.gradient == "unrolled" or config.autocast:
+            return False
+        return worth_it(self.flat.model, config.steps * config.batch_size)
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""

@@ -1,0 +1,97 @@
+"""A whole iteration of trajectory matching: a start is drawn, trained, matched and learned from."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from lors import artifacts
+from lors.bench.meta_gradient import reference
+from lors.bench.ratio import Ratio, side_by_side
+from lors.config import load_config
+from lors.encoders import FlatModel
+from lors.experts.store import KIND
+from lors.matching.meta_gradient import Inner
+from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.training import Batch
+from lors.workbench import Workbench
+
+__all__ = ["bench"]
+
+SHARED = (
+    "data.pairs={train: 400, val: 50, test: 50}",
+    "experts={count: 2, epochs: 3}",
+    "distill.budget=100",
+    "matching={gradient: tesla, steps: 8, batch_size: 20, max_start_epoch: 2, expert_epochs: 1}",
+)
+CASES = {
+    "scope image, nf_resnet_tiny 32 px": (),
+    "scope heads, efficientnet_lite0 96 px": (
+        "encoder={image: efficientnet_lite0, image_size: 96, image_head: linear, scope: heads}",
+    ),
+    "scope heads in features, efficientnet_lite0 96 px": (
+        "encoder={image: efficientnet_lite0, image_size: 96, image_head: linear, scope: heads, "
+        "space: features}",
+    ),
+}
+
+
+def plain_iteration(bench: Workbench, pairs: SyntheticPairs, draw: torch.Generator) -> None:
+    """As published code does it, with the same draws as ours.
+
+    The whole trajectory of an expert is read, the model is built, S is built in full for every
+    batch, images go through the frozen trunk at every inner step, and graphs are made in both
+    passes.
+    """
+    config = bench.config.matching
+    expert = int(torch.randint(bench.config.experts.count, (), generator=draw))
+    epoch = int(torch.randint(config.max_start_epoch, (), generator=draw))
+    _, tensors = artifacts.load(bench.experts().path(expert), KIND)
+    start, target = tensors["theta"][[epoch, epoch + config.expert_epochs]].to(pairs.images)
+    flat = FlatModel(bench.model("reference"))
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        inputs = batch.inputs
+        if flat.model.trunk is not None:
+            inputs = flat.model.image_standard(flat.model.trunk(inputs))
+        return bench.loss(flat(theta, inputs, batch.texts), batch.similarity)
+
+    indices = list(islice(pairs.passes(config.batch_size, draw), config.steps))
+    batches = [
+        Batch(pairs.images[i], pairs.texts[i], pairs.similarity.matrix()[i][:, i]) for i in indices
+    ]
+    objective = partial(distance_ratio, start=start, target=target, sides=flat.sides)
+    inner = Inner(loss, start, batches, pairs.rates, flat.sides, objective)
+    found = reference(inner, carry=config.gradient == "exact")
+    for batch, gradients in zip(batches, found, strict=True):
+        torch.autograd.backward(list(batch), list(gradients), retain_graph=True)
+
+
+def bench(rounds: int, changes: tuple[str, ...] = ()) -> list[Ratio]:
+    """Trunks that train, and frozen ones with synthetic images in pixels and in features."""
+    lines = []
+    for case, settings in CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            workbench = Workbench(
+                load_config("demo", [*SHARED, *settings, f"experts.folder={folder}", *changes])
+            )
+            matcher, ours, plain = _prepare(workbench)
+            lines.append(
+                side_by_side(
+                    f"{case}, N={len(ours)}",
+                    lambda matcher=matcher, ours=ours: matcher.backward(ours, generator(0)),  # type: ignore[misc]
+                    partial(plain_iteration, workbench, plain, generator(0)),
+                    rounds,
+                )
+            )
+    return lines
+
+
+def _prepare(bench: Workbench) -> tuple[TrajectoryMatcher, SyntheticPairs, SyntheticPairs]:
+    return TrajectoryMatcher(bench.setting()), bench.start(), bench.start()
