@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -30,15 +31,17 @@ SHARED = (
     "distill.budget=100",
     "matching={gradient: tesla, steps: 8, batch_size: 20, max_start_epoch: 2, expert_epochs: 1}",
 )
-CASES = {
+HEADS = (
+    "encoder.image=efficientnet_lite0",
+    "encoder.image_size=96",
+    "encoder.image_head=linear",
+    "encoder.scope=heads",
+)
+CASES: dict[str, tuple[str, ...]] = {
     "scope image, nf_resnet_tiny 32 px": (),
-    "scope heads, efficientnet_lite0 96 px": (
-        "encoder={image: efficientnet_lite0, image_size: 96, image_head: linear, scope: heads}",
-    ),
-    "scope heads in features, efficientnet_lite0 96 px": (
-        "encoder={image: efficientnet_lite0, image_size: 96, image_head: linear, scope: heads, "
-        "space: features}",
-    ),
+    "scope heads, efficientnet_lite0 96 px": HEADS,
+    "scope heads, whole-set batches": (*HEADS, "matching.batch_size=100"),
+    "scope heads in features": (*HEADS, "encoder.space=features"),
 }
 
 
@@ -73,25 +76,25 @@ def plain_iteration(bench: Workbench, pairs: SyntheticPairs, draw: torch.Generat
         torch.autograd.backward(list(batch), list(gradients), retain_graph=True)
 
 
-def bench(rounds: int, changes: tuple[str, ...] = ()) -> list[Ratio]:
+def bench(
+    rounds: int,
+    cases: Mapping[str, Sequence[str]] = CASES,
+    changes: Sequence[str] = (),
+) -> list[Ratio]:
     """Trunks that train, and frozen ones with synthetic images in pixels and in features."""
     lines = []
-    for case, settings in CASES.items():
+    for case, settings in cases.items():
         with tempfile.TemporaryDirectory() as folder:
             workbench = Workbench(
                 load_config("demo", [*SHARED, *settings, f"experts.folder={folder}", *changes])
             )
-            matcher, ours, plain = _prepare(workbench)
+            ours, plain = workbench.start(), workbench.start()
             lines.append(
                 side_by_side(
-                    f"{case}, N={len(ours)}",
-                    lambda matcher=matcher, ours=ours: matcher.backward(ours, generator(0)),  # type: ignore[misc]
+                    f"{case}, N={len(ours)}, m={workbench.config.matching.batch_size}",
+                    partial(TrajectoryMatcher(workbench.setting()).backward, ours, generator(0)),
                     partial(plain_iteration, workbench, plain, generator(0)),
                     rounds,
                 )
             )
     return lines
-
-
-def _prepare(bench: Workbench) -> tuple[TrajectoryMatcher, SyntheticPairs, SyntheticPairs]:
-    return TrajectoryMatcher(bench.setting()), bench.start(), bench.start()

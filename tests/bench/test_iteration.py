@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lors.bench.iteration import bench, plain_iteration
+from lors.config import load_config
+from lors.matching import TrajectoryMatcher
+from lors.seeding import generator
+from lors.workbench import Workbench
+
+
+@pytest.mark.parametrize("scope", ["image", "heads"])
+@pytest.mark.parametrize("gradient", ["tesla", "exact"])
+def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) -> None:
+    overrides = [f"encoder.scope={scope}", f"matching.gradient={gradient}", "dtype=float64"]
+    overrides += ["encoder.image_head=linear"] if scope == "heads" else []
+    workbench = Workbench(load_config("tiny", overrides))
+    ours, plain = workbench.start(), workbench.start()
+    TrajectoryMatcher(workbench.setting()).backward(ours, generator(0))
+    plain_iteration(workbench, plain, generator(0))
+    for part in ("images", "texts", "similarity.omega", "similarity.right"):
+        a, b = (pairs.get_parameter(part).grad for pairs in (ours, plain))
+        assert a is not None
+        assert b is not None
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
+
+
+def test_it_runs_small() -> None:
+    small = ("data.pairs.train=40", "distill.budget=12", "matching.steps=1", "similarity.rank=2")
+    lines = bench(2, cases={"tiny": ()}, changes=small)
+    assert lines[0].faster > 0
+    assert "N=11" in lines[0].case
