@@ -86,9 +86,9 @@ class DualEncoder(nn.Module):
 
     def normalise(self, images: Tensor) -> Tensor:
         """uint8 pixels to what the trunk expects. Shape: (m, 3, size, size)"""
-        values = images.to(next(self.parameters()).dtype)
+        values = images.to(next(self.parameters()).dtype, copy=True)
         mean, std = (values.new_tensor(v).view(-1, 1, 1) for v in (self.mean, self.std))
-        return (values / 255 - mean) / std
+        return values.div_(255).sub_(mean).div_(std)  # in place: new memory costs more than sums
 
     def freeze(self, images: Tensor) -> Tensor:
         """The frozen part: normalised images to inputs of the trainable part."""
