@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
+import lors.compare.run as running
 from lors.compare import compare, own_table
 from lors.compare.table import Table, Variant
 from lors.config import load_config
-from lors.errors import InputError
+from lors.errors import InputError, LorsError
 from lors.pipeline import run
+from lors.progress import Silent, T
 
 QUICK = (
     "evaluate.seeds=1",
@@ -71,6 +77,51 @@ def test_an_interrupted_comparison_repeats_only_what_is_missing(done: Path) -> N
     assert len(records) == 4
     assert json.loads(lost.read_text())["rows"] == json.loads(kept)["rows"]
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path != lost)
+
+
+class Interrupted(Silent):
+    """Ctrl-C after the first run."""
+
+    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+        for item in items:
+            yield item
+            if what == "runs":
+                raise KeyboardInterrupt
+
+
+class Killed(Silent):
+    """The system kills the workers of a comparison."""
+
+    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+        if what == "runs":
+            for worker in multiprocessing.active_children():
+                worker.kill()
+        yield from items
+
+
+def test_an_interruption_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
+    table = own_table("tiny", ["random", "herding"], [8])
+    with pytest.raises(KeyboardInterrupt):
+        compare(table, tmp_path, [0], QUICK, 1, Interrupted())
+    assert not multiprocessing.active_children()
+    assert len(list(csv.DictReader((tmp_path / "results.csv").open()))) == 1
+
+
+def test_a_worker_that_is_killed_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(LorsError, match="a run was killed"):
+        compare(own_table("tiny", ["random"], [8]), tmp_path, [0], QUICK, 1, Killed())
+
+
+def test_as_many_runs_at_a_time_as_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def affordable(available: float, runs: int) -> int:
+        memory = SimpleNamespace(available=available)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+        return running._affordable(load_config("tiny", ["device=cpu"]), runs)
+
+    monkeypatch.setattr(running, "_cores", lambda: 4)
+    assert affordable(0, 9) == 1
+    assert affordable(10**15, 9) == 4
+    assert affordable(10**15, 3) == 3
 
 
 def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
