@@ -13,7 +13,7 @@ app = typer.Typer(
     help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain help: boxes would take half of its time
+    rich_markup_mode=None,  # plain help: boxes import a Markdown parser
     pretty_exceptions_enable=False,
 )
 console = Console()
