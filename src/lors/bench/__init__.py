@@ -15,6 +15,7 @@ __all__ = ["BENCHMARKS", "Ratio", "bench"]
 BENCHMARKS = {
     "meta-gradient": "the gradient of an inner run, against graphs in both passes",
     "iteration": "one iteration of distillation, against one that makes everything anew",
+    "snapshots": "an expert's start and target, against loading its whole trajectory",
     "recall": "recall@K of the COCO 5K test against sorting every query's scores",
     "evaluation": "networks trained on a set and measured, against sorting val and test each time",
     "selection": "herding and k-center against computing all distances at every pick",
