@@ -37,7 +37,9 @@ def write_split(files: Sequence[Path], size: int) -> EncodedSplit:
     path = files[0].with_name("images.npy")
     np.save(path, np.stack([np.asarray(image).transpose(2, 0, 1) for image in pixels]))
     texts = np.zeros((len(files), 1), np.float32)
-    return EncodedSplit(np.load(path, mmap_mode="r"), texts, np.arange(len(files)))
+    return EncodedSplit(
+        np.load(path, mmap_mode="r", allow_pickle=False), texts, np.arange(len(files))
+    )
 
 
 def plain_transform(size: int, augmented: bool) -> Callable[[Image.Image], Tensor]:

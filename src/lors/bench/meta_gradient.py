@@ -160,7 +160,9 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
 
 def _memory(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
     """Bytes that a process of its own needs for it, beyond what it had before."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imports once for all
+    with ProcessPoolExecutor(1, context) as pool:
         return pool.submit(_peak, sizes, gradient, derivative).result()
 
 
