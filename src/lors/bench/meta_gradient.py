@@ -122,7 +122,7 @@ def bench(
     rounds: int,
     networks: Sequence[tuple[str, int]] = NETWORKS,
     pairs: int = 20,
-    steps: int = 2,
+    steps: int = 1,
 ) -> list[Ratio]:
     """Each network with each derivative, for TESLA's gradient and the exact one."""
     lines = []
