@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lors.config import load_config
+from lors.matching.second_order import DERIVATIVES
 from lors.plan import plan
 from lors.workbench import Workbench
 
@@ -24,8 +25,15 @@ def test_every_scope_and_space_can_be_planned(tiny_bert: Path) -> None:
     both = [f"encoder.text=transformers:{tiny_bert}", "encoder.scope=all"]
     for overrides in (heads, [*heads, "encoder.space=features"], ["encoder.text=bert"], both):
         facts = plan(load_config("tiny", overrides))
-        assert "3 inner steps of 5, second derivatives: central" in facts["one iteration"]
+        how = "those of linear heads" if "encoder.scope=heads" in overrides else "central"
+        assert f"3 inner steps of 5, second derivatives: {how}" in facts["one iteration"]
         assert facts["peak memory"].endswith("B")
+
+
+def test_every_derivative_can_be_planned() -> None:
+    for derivative in DERIVATIVES:
+        facts = plan(load_config("tiny", [f"matching.derivative={derivative}"]))
+        assert facts["one iteration"].endswith(derivative)
 
 
 def test_unrolling_is_planned_to_take_memory_for_every_step() -> None:

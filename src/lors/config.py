@@ -159,7 +159,8 @@ class ExpertsConfig(Section):
     compact: bool = Field(
         False,
         description="keep only the snapshots that matching can start from or aim at and the last, "
-        "as bfloat16 differences from the start; another matching then needs other experts",
+        "as bfloat16 differences from the start; another matching then needs other experts, and "
+        "the full data's best epoch is chosen among those kept",
     )
 
     def rates(self) -> tuple[float, float]:
@@ -196,7 +197,7 @@ class MatchingConfig(Section):
         description="second derivatives: auto, double, forward or central (exact and tesla only)",
     )
     autocast: bool = Field(
-        False, description="inner steps in bfloat16 where that is safe; θ and λ stay in dtype"
+        False, description="inner steps in bfloat16 where that is safe; θ and λ stay in float32"
     )
     ratio: Literal["merged", "separate"] = Field(
         "merged", description="one ratio over all parameters, or an image plus a text ratio"
@@ -310,6 +311,8 @@ class Config(Section):
                 "synthetic features bypass the image trunk, so it cannot train: "
                 "encoder.space=features needs encoder.scope=heads"
             )
+        if self.matching.autocast and self.dtype != "float32":
+            raise ValueError("matching.autocast=true needs dtype=float32")
         if self.encoder.space == "features" and self.data.augment:
             raise ValueError("features cannot be augmented: set data.augment=false")
         if self.loss == "nce" and self.similarity.kind != "identity":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lors.config import Config
 from lors.errors import InputError, suggestion
@@ -72,6 +72,13 @@ class CheckpointHeader(Header):
 class ExpertHeader(Header):
     origin: dict[str, Any]
     epochs: list[Annotated[int, Field(ge=0)]] = []
+
+    @field_validator("epochs")
+    @classmethod
+    def _ascend(cls, epochs: list[int]) -> list[int]:
+        if epochs != sorted(set(epochs)):
+            raise ValueError("must ascend")
+        return epochs
 
 
 class TrunkHeader(Header):

@@ -6,6 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,18 @@ from lors.encoders.image import feature_size, image_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.losses import LOSSES, nce
+from lors.matching.linear_heads import linear_heads
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.second_order import DERIVATIVES, fitting_derivative
-from lors.matching.trajectory import distance_ratio, inner_loss
+from lors.matching.trajectory import distance_ratio, fits_closed_form, inner_loss
 from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
 from lors.training import Batch, sgd, train
 
 __all__ = ["peak_memory", "plan"]
+
+CLOSED_FORM = "those of linear heads"
 
 SAMPLE = 8
 """Pairs per batch when the speed of expert training is sampled."""
@@ -56,13 +60,17 @@ def plan(config: Config) -> dict[str, str]:
     steps = config.matching.steps
 
     derivative = _derivative(config, flat, theta, images, texts)
-    step, graph = _measured(lambda: _meta_gradient(config, flat, theta, images, texts, derivative))
+    step, graph = _measured(
+        lambda: _meta_gradient(config, flat, theta, images, texts, derivative),
+        graph=config.matching.gradient == "unrolled",
+    )
     encode, encode_graph = _measured(lambda: _freeze(model, images))
     expert, expert_graph = _measured(lambda: _expert_step(config, model))
-    iteration = encode * pairs / len(images) + step * steps
+    used = min(pairs, steps * len(images)) / len(images)
+    iteration = encode * used + step * steps
     kept = graph if config.matching.gradient == "unrolled" else 4 * theta.numel()
     more = max(
-        kept * (steps - 1) + encode_graph * (pairs / len(images) - 1),
+        kept * (steps - 1) + encode_graph * (used - 1),
         expert_graph * (config.experts.batch_size / SAMPLE - 1),
     )
     return {
@@ -140,6 +148,11 @@ def _meta_gradient(
     batches = pairs.gather(
         [torch.arange(len(images), device=images.device)], pairs.images.__getitem__
     )
+    if derivative == CLOSED_FORM:
+        carry, ratio = config.matching.gradient == "exact", config.matching.ratio
+        contrastive, target = LOSSES[config.loss], theta + 1
+        linear_heads(flat.model, contrastive, theta, target, batches, pairs.rates, ratio, carry)
+        return
     objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
     META_GRADIENTS[config.matching.gradient](
         Inner(loss, theta, batches, pairs.rates, flat.sides, objective, DERIVATIVES[derivative])
@@ -152,6 +165,8 @@ def _derivative(
     """The way to second derivatives that a run would choose; here for noise."""
     if config.matching.derivative != "auto" or config.matching.gradient == "unrolled":
         return config.matching.derivative.replace("auto", "double")
+    if fits_closed_form(flat.model, config.matching):
+        return CLOSED_FORM
     with torch.no_grad():
         inputs = flat.model.freeze(images)
     batch = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
@@ -177,15 +192,21 @@ def _expert_step(config: Config, model: DualEncoder) -> None:
     train(model, sgd(model, (0.0, 0.0)), [batch], nce)
 
 
-def _measured(work: Callable[[], Any]) -> tuple[float, int]:
-    """Seconds, and the bytes that autograd keeps for the way back."""
+def _measured(work: Callable[[], Any], graph: bool = True) -> tuple[float, int]:
+    """Seconds, and the bytes that autograd keeps for the way back.
+
+    Args:
+        work: what to measure.
+        graph: whether to count the bytes; forward mode does not allow it.
+    """
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    counted = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with counted if graph else nullcontext():
         work()
     begun = time.perf_counter()
     work()

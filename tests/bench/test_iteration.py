@@ -18,7 +18,7 @@ def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) 
     workbench = Workbench(load_config("tiny", overrides))
     ours, plain = workbench.start(), workbench.start()
     TrajectoryMatcher(workbench.setting()).backward(ours, generator(0))
-    plain_iteration(workbench, plain, generator(0))
+    plain_iteration(workbench, workbench.experts(), plain, generator(0))
     for part in ("images", "texts", "similarity.omega", "similarity.right"):
         a, b = (pairs.get_parameter(part).grad for pairs in (ours, plain))
         assert a is not None

@@ -251,7 +251,10 @@ def make_experts(root: Path) -> list[bytes]:
     artifacts.save(root / "whole", "trajectory", {"origin": ORIGIN}, whole)
     part = {"theta": theta[0], "learned": learned[0]}
     artifacts.save(root / "part", "snapshot", {"origin": ORIGIN}, part)
-    return signed_and_not(*((root / name).read_bytes() for name in ("whole", "part")))
+    compact = {"start": theta[0], "moved": theta[1:].bfloat16(), "learned": learned}
+    header = {"origin": ORIGIN, "epochs": [0, 1, 2]}
+    artifacts.save(root / "compact", "trajectory", header, compact)
+    return signed_and_not(*((root / name).read_bytes() for name in ("whole", "part", "compact")))
 
 
 def read_experts(root: Path) -> None:

@@ -78,7 +78,7 @@ def embeddings(run: Run) -> tuple[Tensor, Tensor]:
     """
     bench, pairs = run.bench, run.distilled.pairs
     model = bench.model("anchors")
-    theta = bench.experts().snapshots(0, [run.config.matching.max_start_epoch])[0]
+    theta = bench.experts().snapshots(0, [run.config.matching.max_start_epoch - 1])[0]
     bench.flat.load(theta.to(bench.device, bench.dtype), model)
     images, texts = (t.to(bench.device, bench.dtype) for t in (pairs.images, pairs.texts))
     with torch.no_grad():

@@ -8,14 +8,14 @@ from functools import partial
 from itertools import islice
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-from lors import artifacts
 from lors.bench.meta_gradient import reference
 from lors.bench.ratio import Ratio, side_by_side
 from lors.config import load_config
 from lors.encoders import FlatModel
-from lors.experts.store import KIND
+from lors.experts import TrajectoryStore
 from lors.matching.meta_gradient import Inner
 from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.seeding import generator
@@ -45,7 +45,9 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 
 
-def plain_iteration(bench: Workbench, pairs: SyntheticPairs, draw: torch.Generator) -> None:
+def plain_iteration(
+    bench: Workbench, store: TrajectoryStore, pairs: SyntheticPairs, draw: torch.Generator
+) -> None:
     """As published code does it, with the same draws as ours.
 
     The whole trajectory of an expert is read, the model is built, S is built in full for every
@@ -55,8 +57,8 @@ def plain_iteration(bench: Workbench, pairs: SyntheticPairs, draw: torch.Generat
     config = bench.config.matching
     expert = int(torch.randint(bench.config.experts.count, (), generator=draw))
     epoch = int(torch.randint(config.max_start_epoch, (), generator=draw))
-    _, tensors = artifacts.load(bench.experts().path(expert), KIND)
-    start, target = tensors["theta"][[epoch, epoch + config.expert_epochs]].to(pairs.images)
+    trajectory = load_file(store.path(expert))["theta"].clone()
+    start, target = trajectory[[epoch, epoch + config.expert_epochs]].to(pairs.images)
     flat = FlatModel(bench.model("reference"))
 
     def loss(theta: Tensor, batch: Batch) -> Tensor:
@@ -93,7 +95,7 @@ def bench(
                 side_by_side(
                     f"{case}, N={len(ours)}, m={workbench.config.matching.batch_size}",
                     partial(TrajectoryMatcher(workbench.setting()).backward, ours, generator(0)),
-                    partial(plain_iteration, workbench, plain, generator(0)),
+                    partial(plain_iteration, workbench, workbench.experts(), plain, generator(0)),
                     rounds,
                 )
             )

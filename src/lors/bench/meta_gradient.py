@@ -46,7 +46,7 @@ class Problem:
         tensors = (images, torch.randn(pairs, 384, generator=draw), torch.eye(pairs))
         self.batch = Batch(*(tensor.requires_grad_() for tensor in tensors))
         self.steps, self.rates = steps, torch.tensor([0.01, 0.01])
-        self.target = self.theta - self.gradient()
+        self.target = self.theta + 0.01 * torch.randn(self.theta.shape, generator=draw)
 
     def loss(self, theta: Tensor, batch: Batch) -> Tensor:
         return wbce(self.flat(theta, batch.inputs, batch.texts), batch.similarity)

@@ -197,7 +197,10 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
 
 def _shared(config: Config) -> str:
     values = config.model_dump(mode="json")
-    return json.dumps({name: values[name] for name in SHARED}, sort_keys=True)
+    shared = {name: values[name] for name in SHARED}
+    if config.experts.compact:
+        shared["snapshots"] = config.expert_snapshots()
+    return json.dumps(shared, sort_keys=True)
 
 
 def _affordable(config: Config, runs: int) -> int:

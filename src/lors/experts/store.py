@@ -125,24 +125,31 @@ class TrajectoryStore:
         path = self.path(expert)
         with open_artifact(path, KIND) as (header, handle):
             kept, compact = _kept(header, handle), bool(header.get("epochs"))
-            moved = handle.get_slice("moved" if compact else "theta")
-            if len(moved.get_shape()) != 2 or len(kept) != moved.get_shape()[0] + compact:
+            rest = handle.get_slice("moved" if compact else "theta")
+            start = handle.get_tensor("start") if compact else None
+            shape = rest.get_shape()
+            if (
+                len(shape) != 2
+                or len(kept) != shape[0] + compact
+                or (start is not None and (kept[0] != 0 or list(start.shape) != shape[1:]))
+            ):
                 raise InputError(
-                    f"the expert {str(path)!r} is damaged: its snapshots are of shape "
-                    f"{moved.get_shape()}; delete it to train it anew"
+                    f"the expert {str(path)!r} is damaged: its snapshots are of shape {shape}; "
+                    "delete it to train it anew"
                 )
             missing = sorted(set(epochs) - set(kept))
             if missing:
                 raise InputError(
                     f"the expert {str(path)!r} has no snapshot of epoch {missing[0]}, only of "
-                    f"{kept}: set experts.compact=false, or delete it to train it anew"
+                    f"{kept}: "
+                    + ("set experts.compact=false" if compact else "delete it to train it anew")
                 )
-            rows = [kept.index(epoch) - compact for epoch in epochs]
-            parts = [moved[max(row, 0)] for row in rows]
-            if compact:
-                start = handle.get_tensor("start")
-                moves = zip(rows, parts, strict=True)
-                parts = [start if row < 0 else start + part for row, part in moves]
+            parts = []
+            for row in (kept.index(epoch) for epoch in epochs):
+                if start is None:
+                    parts.append(rest[row])
+                else:
+                    parts.append(start + rest[row - 1] if row else start)
             found = torch.stack(parts)
         # The sum is finite if all are, and takes a tenth of the time of asking each.
         if not found.is_floating_point() or not found.sum().isfinite():

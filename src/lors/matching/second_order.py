@@ -126,23 +126,26 @@ def central(
         return torch.autograd.grad(loss(theta, data), inputs, materialize_grads=True)
 
     above, below = gradients(theta + epsilon * direction), gradients(theta - epsilon * direction)
-    found = [(a - b) / (2 * epsilon) for a, b in zip(above, below, strict=True)]
+    g = (above[0] + below[0]).div_(2) if with_theta else None
+    found = [a.sub_(b).div_(2 * epsilon) for a, b in zip(above, below, strict=True)]
     in_theta = found.pop(0) if with_theta else None
-    g = (above[0] + below[0]) / 2 if with_theta else None
     return Product(data.gradients(found), in_theta, g)
 
 
 def relative_error(
     derivative: Derivative, loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor
 ) -> float:
-    """How far a way is from ``double``, relative to the length; the worst of θ and all tensors."""
+    """How far a way is from ``double``, relative to the length; the worst of θ and all tensors.
+
+    What is zero has no length and does not count.
+    """
     ours, exact = (way(loss, theta, batch, direction, True) for way in (derivative, double))
     errors = [
         (a - b).norm() / b.norm()
         for a, b in zip((ours.theta, *ours.batch), (exact.theta, *exact.batch), strict=True)
         if a is not None and b is not None and b.any()
     ]
-    return torch.stack(errors).max().item()
+    return torch.stack(errors).max().item() if errors else 0.0
 
 
 def fitting_derivative(
@@ -169,7 +172,9 @@ def fitting_derivative(
     if len(theta) < LARGE:
         return "double", kinks
     try:
-        forward(loss, theta, batch, direction, False)
+        forward(loss, theta, batch, direction, True)
+    except torch.cuda.OutOfMemoryError:
+        raise
     except (NotImplementedError, RuntimeError):
         return "double", f"{kinks}, and forward mode does not know all operations"
     return "forward", kinks

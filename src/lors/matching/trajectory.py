@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 
 import torch
 from torch import Tensor
 
-from lors.encoders import FlatModel
+from lors.config import MatchingConfig
+from lors.encoders import DualEncoder, FlatModel
 from lors.errors import choose
 from lors.losses import Loss
 from lors.matching.linear_heads import linear_heads, worth_it
@@ -19,7 +21,11 @@ from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
-__all__ = ["TrajectoryMatcher", "distance_ratio", "inner_loss"]
+__all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss"]
+
+
+TRIAL = 8
+"""Pairs on which second derivatives are tried: fewer than a step has, so that memory suffices."""
 
 
 def distance_ratio(
@@ -51,9 +57,16 @@ def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch
         theta: Shape: (P,)
         batch: synthetic pairs.
     """
-    with torch.autocast(theta.device.type, torch.bfloat16, enabled=autocast):
+    with torch.autocast(theta.device.type, torch.bfloat16) if autocast else nullcontext():
         logits = flat(theta, batch.inputs, batch.texts)
     return loss(logits.to(theta.dtype), batch.similarity)
+
+
+def fits_closed_form(model: DualEncoder, config: MatchingConfig) -> bool:
+    """Whether meta-gradients are those of ``linear_heads``; naming a derivative turns it off."""
+    if config.derivative != "auto" or config.gradient == "unrolled" or config.autocast:
+        return False
+    return worth_it(model, config.steps * config.batch_size)
 
 
 class TrajectoryMatcher:
@@ -71,7 +84,7 @@ class TrajectoryMatcher:
         self.flat, self.contrastive = setting.flat, setting.loss
         self.loss = partial(inner_loss, setting.flat, setting.loss, self.config.autocast)
         self.experts, self.count = setting.experts(), setting.config.experts.count
-        self.linear = self._linear()
+        self.linear = fits_closed_form(self.flat.model, self.config)
         self.derivative = double if self.linear else self._derivative(setting)
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -119,13 +132,6 @@ class TrajectoryMatcher:
         inner = Inner(self.loss, start, batches, rates, self.flat.sides, objective, self.derivative)
         return META_GRADIENTS[self.config.gradient](inner)
 
-    def _linear(self) -> bool:
-        """Whether the closed form of linear heads applies; naming a derivative turns it off."""
-        config = self.config
-        if config.derivative != "auto" or config.gradient == "unrolled" or config.autocast:
-            return False
-        return worth_it(self.flat.model, config.steps * config.batch_size)
-
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
         if self.config.derivative != "auto":
@@ -134,7 +140,7 @@ class TrajectoryMatcher:
             return double
         draw = generator(setting.config.experts.seed, "derivative")
         inputs, texts = setting.real_batch(draw)
-        m = min(self.config.batch_size, len(inputs))
+        m = min(self.config.batch_size, len(inputs), TRIAL)
         start, target = self._snapshots(0, 0, inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(tensor.requires_grad_() for tensor in batch))
