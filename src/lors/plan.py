@@ -174,7 +174,8 @@ def _derivative(
     loss = partial(inner_loss, flat, LOSSES[config.loss], config.matching.autocast)
     leaf = theta.clone().requires_grad_()
     (direction,) = torch.autograd.grad(loss(leaf, batch), leaf)
-    return fitting_derivative(loss, theta, batch, direction)[0]
+    carry = config.matching.gradient == "exact"
+    return fitting_derivative(loss, theta, batch, direction, carry)[0]
 
 
 def _freeze(model: DualEncoder, images: Tensor) -> None:

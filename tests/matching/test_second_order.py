@@ -77,8 +77,9 @@ class Network:
         way = DERIVATIVES[derivative]
         return relative_error(way, self.loss, self.theta, self.batch, self.direction)
 
-    def fitting(self) -> str:
-        return fitting_derivative(self.loss, self.theta, self.batch, self.direction)[0]
+    def fitting(self, with_theta: bool = False) -> str:
+        arguments = (self.loss, self.theta, self.batch, self.direction, with_theta)
+        return fitting_derivative(*arguments)[0]
 
 
 def test_a_smooth_network_gets_central_differences() -> None:
@@ -89,11 +90,12 @@ def test_a_smooth_network_gets_central_differences() -> None:
 
 
 def test_kinks_are_noticed() -> None:
-    """ResNets have ReLUs: a small one gets double backward, a large one forward mode."""
+    """ResNets have ReLUs. Small ones get double backward, large ones forward mode for TESLA."""
     small, large = Network("test_resnet"), Network("resnet18", 32)
     assert small.error("central") > 0.01
     assert small.fitting() == "double"
     assert large.fitting() == "forward"
+    assert large.fitting(with_theta=True) == "double"
     assert large.error("forward") < 1e-4
 
 
@@ -123,7 +125,7 @@ def test_an_operation_without_forward_mode_gets_double_backward(
     tensors = (inputs, torch.ones(8), torch.zeros(8))
     batch = Batch(*(tensor.requires_grad_() for tensor in tensors))
     with pytest.raises((RuntimeError, NotImplementedError)):
-        forward(loss, theta, batch, torch.ones(8), True)
-    name, why = fitting_derivative(loss, theta, batch, torch.ones(8))
+        forward(loss, theta, batch, torch.ones(8), False)
+    name, _, why = fitting_derivative(loss, theta, batch, torch.ones(8), False)
     assert name == "double"
     assert "forward mode does not know" in why

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import pytest
 import torch
@@ -65,7 +66,9 @@ def test_the_network_decides_how_second_derivatives_are_made() -> None:
     said: list[str] = []
     bench = Workbench(load_config("tiny"))
     setting = dataclasses.replace(bench.setting(), say=said.append)
-    assert TrajectoryMatcher(setting).derivative is central
+    derivative = TrajectoryMatcher(setting).derivative
+    assert isinstance(derivative, partial)
+    assert derivative.func is central
     assert "central" in said[0]
     kinked = Workbench(load_config("tiny", ["encoder.image=test_resnet"]))
     assert TrajectoryMatcher(kinked.setting()).derivative is double

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from lors.config import EncoderConfig
 from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
-from lors.matching.second_order import DERIVATIVES, fitting_derivative, relative_error
+from lors.matching.second_order import DERIVATIVES, Derivative, fitting_derivative, relative_error
 from lors.plan import peak_memory
 from lors.timing import take_turns
 from lors.training import Batch
@@ -74,9 +75,10 @@ class Problem:
     def ours(self, gradient: str, derivative: str) -> MetaGradient:
         return META_GRADIENTS[gradient](self.inner(derivative))
 
-    def fitting(self) -> str:
+    def fitting(self, gradient: str) -> tuple[str, Derivative]:
         """What ``auto`` would choose."""
-        return fitting_derivative(self.loss, self.theta, self.batch, self.gradient())[0]
+        carry = gradient == "exact"
+        return fitting_derivative(self.loss, self.theta, self.batch, self.gradient(), carry)[:2]
 
 
 def reference(inner: Inner, carry: bool) -> list[Batch]:
@@ -138,10 +140,11 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
     ways = {name: partial(problem.ours, gradient, name) for name in DERIVATIVES}
     plain = partial(reference, problem.inner(), gradient == "exact")
     seconds = take_turns({"floor": problem.gradient, "reference": plain, **ways}, rounds)
-    fitting = problem.fitting()
+    fitting, chosen = problem.fitting(gradient)
     whole = _memory(sizes, gradient, None)
     lines = []
-    for name, way in DERIVATIVES.items():
+    for name, plain_way in DERIVATIVES.items():
+        way = chosen if name == fitting else plain_way
         error = relative_error(way, problem.loss, problem.theta, problem.batch, problem.gradient())
         case = f"{image} {size} px, m={pairs}, {gradient}, {name}"
         more = {"error": error, "memory": _memory(sizes, gradient, name) / whole}
@@ -167,10 +170,15 @@ def _memory(sizes: tuple[str, int, int, int], gradient: str, derivative: str | N
 
 
 def _peak(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
+    def work(problem: Problem) -> None:
+        if derivative is None:
+            reference(problem.inner(), gradient == "exact")
+        else:
+            problem.ours(gradient, derivative)
+
+    image, size, _, _ = sizes
+    work(Problem(image, size, 2, 1))  # what torch loads at the first call is not counted
     problem = Problem(*sizes)
-    before = peak_memory(problem.theta.device)
-    if derivative is None:
-        reference(problem.inner(), gradient == "exact")
-    else:
-        problem.ours(gradient, derivative)
+    before = psutil.Process().memory_info().rss
+    work(problem)
     return peak_memory(problem.theta.device) - before

@@ -7,6 +7,7 @@ so it is also the derivative of ∇ℓ along d, which is what the second and the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -27,6 +28,9 @@ __all__ = [
 
 TOLERANCE = 0.01
 """Of central differences: far below what changes from one drawn start to the next."""
+
+STEPS = (1e-4, 3e-5, 1e-5)
+"""Of central differences, as tried: the more θ's numbers differ in size, the shorter."""
 
 LARGE = 1_000_000
 """Parameters from which forward mode is faster than double backward, measured on a CPU."""
@@ -106,16 +110,25 @@ def forward(
 
 
 def central(
-    loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor, with_theta: bool
+    loss: BatchLoss,
+    theta: Tensor,
+    batch: Batch,
+    direction: Tensor,
+    with_theta: bool,
+    step: float = 1e-4,
 ) -> Product:
     """(∇ℓ(θ + εd) - ∇ℓ(θ - εd)) / 2ε: two plain backward passes, at the memory of one.
 
     Right to about four digits in single precision if the network is smooth. Nonsense if it has
     kinks (ReLU), where the two passes differ by a jump. ``relative_error`` tells.
+
+    The step is relative to the length of θ, and for single precision; with other digits it changes
+    as their third root does.
     """
     theta, data = theta.detach(), batch.leaves()
     size = direction.norm().clamp(min=torch.finfo(theta.dtype).tiny)
-    epsilon = 0.02 * torch.finfo(theta.dtype).eps ** (1 / 3) * theta.norm() / size
+    digits = torch.finfo(theta.dtype).eps / torch.finfo(torch.float32).eps
+    epsilon = step * digits ** (1 / 3) * theta.norm() / size
     wanted = [tensor for tensor in data if tensor.requires_grad]
     if not wanted and not with_theta:
         return Product(data.gradients([]), None, None)
@@ -149,35 +162,38 @@ def relative_error(
 
 
 def fitting_derivative(
-    loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor
-) -> tuple[str, str]:
-    """The cheapest way that is right for a network, and why.
+    loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor, with_theta: bool
+) -> tuple[str, Derivative, str]:
+    """The cheapest way that is right for a network: its name, the way, and why.
 
     Decided by numbers and sizes alone, never by the clock, so that a seed gives the same bits on a
     busy machine: central differences, the cheapest wherever they were measured, if a trial shows
-    that they are right; else forward mode for networks large enough to hide what it costs per
-    operation, if it knows all operations; else double backward. ``lors bench meta-gradient`` times
-    all three.
+    that they are right; else, where no derivative in θ is asked for, forward mode for networks
+    large enough to hide what it costs per operation, if it knows all operations; else double
+    backward. ``lors bench meta-gradient`` times all three.
 
     Args:
         loss: ℓ(θ, batch).
         theta: where an inner run may start.
         batch: a typical one; all its tensors require gradients.
         direction: such as λ may have.
+        with_theta: whether derivatives in θ will be asked for.
     """
-    error = relative_error(central, loss, theta, batch, direction)
+    ways = [partial(central, step=step) for step in STEPS]
+    errors = [relative_error(way, loss, theta, batch, direction) for way in ways]
+    error, way = min(zip(errors, ways, strict=True), key=lambda tried: tried[0])
     if error < TOLERANCE:
-        return "central", f"their relative error is {error:.1e} here"
+        return "central", way, f"their relative error is {error:.1e} here"
     kinks = f"central differences are off by {error:.1e}"
-    if len(theta) < LARGE:
-        return "double", kinks
+    if with_theta or len(theta) < LARGE:
+        return "double", double, kinks
     try:
-        forward(loss, theta, batch, direction, True)
+        forward(loss, theta, batch, direction, False)
     except torch.cuda.OutOfMemoryError:
         raise
     except (NotImplementedError, RuntimeError):
-        return "double", f"{kinks}, and forward mode does not know all operations"
-    return "forward", kinks
+        return "double", double, f"{kinks}, and forward mode does not know all operations"
+    return "forward", forward, kinks
 
 
 DERIVATIVES: dict[str, Derivative] = {"double": double, "forward": forward, "central": central}

@@ -144,9 +144,10 @@ class TrajectoryMatcher:
         start, target = self._snapshots(0, 0, inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(tensor.requires_grad_() for tensor in batch))
-        name, why = fitting_derivative(self.loss, start, batch, start - target)
+        carry = self.config.gradient == "exact"
+        name, way, why = fitting_derivative(self.loss, start, batch, start - target, carry)
         setting.say(f"Second derivatives: {name} ({why}).")
-        return DERIVATIVES[name]
+        return way
 
     def _draw(self, generator: torch.Generator, like: Tensor) -> tuple[Tensor, Tensor]:
         expert = int(torch.randint(self.count, (), generator=generator))
