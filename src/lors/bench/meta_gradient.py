@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
-import psutil
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from lors.bench.ratio import Ratio, ratio
 from lors.config import EncoderConfig
@@ -17,7 +18,6 @@ from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, fitting_derivative, relative_error
-from lors.plan import peak_memory
 from lors.timing import take_turns
 from lors.training import Batch
 
@@ -141,13 +141,13 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
     plain = partial(reference, problem.inner(), gradient == "exact")
     seconds = take_turns({"floor": problem.gradient, "reference": plain, **ways}, rounds)
     fitting, chosen = problem.fitting(gradient)
-    whole = _memory(sizes, gradient, None)
+    whole = _memory(plain)
     lines = []
     for name, plain_way in DERIVATIVES.items():
         way = chosen if name == fitting else plain_way
         error = relative_error(way, problem.loss, problem.theta, problem.batch, problem.gradient())
         case = f"{image} {size} px, m={pairs}, {gradient}, {name}"
-        more = {"error": error, "memory": _memory(sizes, gradient, name) / whole}
+        more = {"error": error, "memory": _memory(ways[name]) / whole}
         lines.append(
             ratio(
                 f"{case} (auto)" if name == fitting else case,
@@ -161,24 +161,38 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
     return lines
 
 
-def _memory(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
-    """Bytes that a process of its own needs for it, beyond what it had before."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imports once for all
-    with ProcessPoolExecutor(1, context) as pool:
-        return pool.submit(_peak, sizes, gradient, derivative).result()
+class PeakBytes(TorchDispatchMode):
+    """Counts the bytes of all tensors that are alive, and the most there ever were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self.alive: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, Tensor):
+                self._count(tensor.untyped_storage())
+        return out
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata in self.alive:
+            return
+        self.alive.add(storage._cdata)
+        self.now += storage.nbytes()
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(storage, self._release, storage._cdata, storage.nbytes())
+
+    def _release(self, key: int, size: int) -> None:
+        self.alive.discard(key)
+        self.now -= size
 
 
-def _peak(sizes: tuple[str, int, int, int], gradient: str, derivative: str | None) -> int:
-    def work(problem: Problem) -> None:
-        if derivative is None:
-            reference(problem.inner(), gradient == "exact")
-        else:
-            problem.ours(gradient, derivative)
-
-    image, size, _, _ = sizes
-    work(Problem(image, size, 2, 1))  # what torch loads at the first call is not counted
-    problem = Problem(*sizes)
-    before = psutil.Process().memory_info().rss
-    work(problem)
-    return peak_memory(problem.theta.device) - before
+def _memory(work: Callable[[], object]) -> int:
+    """The most bytes that tensors made by this took at a time."""
+    with PeakBytes() as bytes_alive:
+        work()
+    return bytes_alive.peak
