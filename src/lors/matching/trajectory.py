@@ -143,7 +143,7 @@ class TrajectoryMatcher:
         m = min(self.config.batch_size, len(inputs), TRIAL)
         start, target = self._snapshots(0, 0, inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
-        batch = Batch(*(tensor.requires_grad_() for tensor in batch))
+        batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.config.gradient == "exact"
         name, way, why = fitting_derivative(self.loss, start, batch, start - target, carry)
         setting.say(f"Second derivatives: {name} ({why}).")
