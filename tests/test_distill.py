@@ -120,7 +120,7 @@ def test_a_run_that_turns_non_finite_names_the_culprit_and_keeps_its_state(
 def test_a_part_that_jumped_is_named_and_the_good_checkpoint_stays(
     bench: Workbench, tmp_path: Path
 ) -> None:
-    config = load_config("tiny", ["distill.learning_rates.images=1e37"])
+    config = load_config("tiny", ["distill.learning_rates.images=1e25"])
     run = Distillation(bench.start(), config.distill, 0)
     before = run.synthetic.images.detach().clone()
     path = tmp_path / "checkpoint.safetensors"

@@ -118,7 +118,8 @@ class Distillation:
         """One iteration; returns the matching loss.
 
         Raises:
-            DivergedError: the loss or a gradient is not finite. Nothing was changed.
+            DivergedError: the loss or a gradient is not finite, or all gradients are zero, as after
+                an overflow in a normalisation. Nothing was changed.
         """
         self.optimizer.zero_grad()
         matcher.state = self.matcher_state
@@ -159,12 +160,17 @@ class Distillation:
             for part, tensors in parts.items()
             if any(t.grad is not None and not t.grad.isfinite().all() for t in tensors)
         ]
-        if math.isfinite(loss) and not broken:
+        gradients = [t.grad for tensors in parts.values() for t in tensors if t.grad is not None]
+        moves = any(gradient.any() for gradient in gradients)
+        if math.isfinite(loss) and not broken and moves:
             return
-        what = broken[0] if math.isfinite(loss) else "the matching loss"
+        if not math.isfinite(loss):
+            what = "the matching loss turned non-finite"
+        else:
+            what = f"{broken[0]} turned non-finite" if broken else "every gradient turned zero"
         part, advice = self._culprit()
         raise DivergedError(
-            f"{what} turned non-finite at iteration {self.iteration}; {advice}. "
+            f"{what} at iteration {self.iteration}; {advice}. "
             "The last checkpoint is kept; distill.retries=5 lowers rates by itself",
             part,
         )
