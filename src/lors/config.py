@@ -155,7 +155,6 @@ class ExpertsConfig(Section):
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"
     )
-
     compact: bool = Field(
         False,
         description="keep only the snapshots that matching can start from or aim at and the last, "

@@ -20,7 +20,7 @@ class InputError(LorsError):
 
 
 class DivergedError(LorsError):
-    """The numbers of a run turned non-finite. The command line exits with code 1.
+    """A run's numbers turned non-finite, or all its gradients zero. The command line exits with 1.
 
     Args:
         message: what happened and what to lower.
