@@ -20,10 +20,8 @@ from lors.encoders.image import feature_size, image_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.losses import LOSSES, nce
-from lors.matching.linear_heads import linear_heads
-from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.second_order import DERIVATIVES, fitting_derivative
-from lors.matching.trajectory import distance_ratio, fits_closed_form, inner_loss
+from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
 from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
@@ -144,18 +142,18 @@ def _meta_gradient(
     with torch.no_grad():
         inputs = flat.model.freeze(images)
     pairs = SyntheticPairs(inputs, texts).to(images.device, images.dtype)
-    loss = partial(inner_loss, flat, LOSSES[config.loss], config.matching.autocast)
     batches = pairs.gather(
         [torch.arange(len(images), device=images.device)], pairs.images.__getitem__
     )
-    if derivative == CLOSED_FORM:
-        carry, ratio = config.matching.gradient == "exact", config.matching.ratio
-        contrastive, target = LOSSES[config.loss], theta + 1
-        linear_heads(flat.model, contrastive, theta, target, batches, pairs.rates, ratio, carry)
-        return
-    objective = partial(distance_ratio, start=theta, target=theta + 1, sides=flat.sides)
-    META_GRADIENTS[config.matching.gradient](
-        Inner(loss, theta, batches, pairs.rates, flat.sides, objective, DERIVATIVES[derivative])
+    meta_gradient(
+        flat,
+        LOSSES[config.loss],
+        config.matching,
+        theta,
+        theta + 1,
+        batches,
+        pairs.rates,
+        DERIVATIVES.get(derivative),
     )
 
 

@@ -21,7 +21,7 @@ from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
-__all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss"]
+__all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss", "meta_gradient"]
 
 
 TRIAL = 8
@@ -69,6 +69,39 @@ def fits_closed_form(model: DualEncoder, config: MatchingConfig) -> bool:
     return worth_it(model, config.steps * config.batch_size)
 
 
+def meta_gradient(
+    flat: FlatModel,
+    loss: Loss,
+    config: MatchingConfig,
+    start: Tensor,
+    target: Tensor,
+    batches: list[Batch],
+    rates: Tensor,
+    derivative: Derivative | None,
+) -> MetaGradient:
+    """The gradient of the matching loss of one inner run.
+
+    Args:
+        flat: the dual encoder.
+        loss: the contrastive loss.
+        config: how to match.
+        start: θ₀. Shape: (P,)
+        target: θ*. Shape: (P,)
+        batches: of synthetic pairs, one per step.
+        rates: of the image side and the text side. Shape: (2,)
+        derivative: how second derivatives are made; None for the closed form of linear heads.
+    """
+    if derivative is None:
+        carry = config.gradient == "exact"
+        return linear_heads(flat.model, loss, start, target, batches, rates, config.ratio, carry)
+    step = partial(inner_loss, flat, loss, config.autocast)
+    objective = partial(
+        distance_ratio, start=start, target=target, sides=flat.sides, ratio=config.ratio
+    )
+    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative)
+    return META_GRADIENTS[config.gradient](inner)
+
+
 class TrajectoryMatcher:
     """The matcher of MTT-VL, TESLA and LoRS.
 
@@ -81,11 +114,10 @@ class TrajectoryMatcher:
     def __init__(self, setting: Setting) -> None:
         self.state: dict[str, Tensor] = {}
         self.config = setting.config.matching
-        self.flat, self.contrastive = setting.flat, setting.loss
-        self.loss = partial(inner_loss, setting.flat, setting.loss, self.config.autocast)
+        self.flat, self.loss = setting.flat, setting.loss
         self.experts, self.count = setting.experts(), setting.config.experts.count
-        self.linear = fits_closed_form(self.flat.model, self.config)
-        self.derivative = double if self.linear else self._derivative(setting)
+        linear = fits_closed_form(self.flat.model, self.config)
+        self.derivative = None if linear else self._derivative(setting)
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
         """Add the gradient of the matching loss to every part that requires one.
@@ -103,7 +135,16 @@ class TrajectoryMatcher:
             list(islice(order, self.config.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
         )
-        found = self._meta_gradient(start, target, batches, synthetic.rates)
+        found = meta_gradient(
+            self.flat,
+            self.loss,
+            self.config,
+            start,
+            target,
+            batches,
+            synthetic.rates,
+            self.derivative,
+        )
         outputs = [tensor for batch in batches for tensor in batch]
         gradients = [gradient for batch in found.batches for gradient in batch]
         learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
@@ -112,25 +153,6 @@ class TrajectoryMatcher:
         if synthetic.rates.requires_grad:
             synthetic.rates.grad = found.rates
         return found.objective.item()
-
-    def _meta_gradient(
-        self, start: Tensor, target: Tensor, batches: list[Batch], rates: Tensor
-    ) -> MetaGradient:
-        if self.linear:
-            carry, ratio = self.config.gradient == "exact", self.config.ratio
-            model = self.flat.model
-            return linear_heads(
-                model, self.contrastive, start, target, batches, rates, ratio, carry
-            )
-        objective = partial(
-            distance_ratio,
-            start=start,
-            target=target,
-            sides=self.flat.sides,
-            ratio=self.config.ratio,
-        )
-        inner = Inner(self.loss, start, batches, rates, self.flat.sides, objective, self.derivative)
-        return META_GRADIENTS[self.config.gradient](inner)
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
@@ -145,7 +167,8 @@ class TrajectoryMatcher:
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.config.gradient == "exact"
-        name, way, why = fitting_derivative(self.loss, start, batch, start - target, carry)
+        step = partial(inner_loss, self.flat, self.loss, self.config.autocast)
+        name, way, why = fitting_derivative(step, start, batch, start - target, carry)
         setting.say(f"Second derivatives: {name} ({why}).")
         return way
 
