@@ -1,0 +1,202 @@
+"""The processes that ``torchrun`` started: which of them this is, and what they tell each other.
+
+Without torchrun there is one process, rank 0 of 1, and everything here does what it would do alone.
+All ranks run the same program and must come to the same calls in the same order. Messages are
+tensors and JSON: nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from lors.errors import InputError, LorsError
+from lors.progress import Progress, Silent
+
+__all__ = [
+    "broadcast",
+    "check_equal",
+    "divide",
+    "first",
+    "gather",
+    "joined",
+    "local",
+    "rank",
+    "share",
+    "size",
+    "total",
+]
+
+T = TypeVar("T")
+
+TIMEOUT = "LORS_TIMEOUT"
+"""Seconds for which a rank waits for the others before it gives up; by default half an hour."""
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Join the other processes for the length of the block, if torchrun started several.
+
+    Raises:
+        InputError: ``LORS_TIMEOUT`` is not a number of seconds.
+        LorsError: the others cannot be reached.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or dist.is_initialized():
+        yield
+        return
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    with _contact():
+        dist.init_process_group(backend, timeout=_timeout())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def rank() -> int:
+    """Which process this is; rank 0 writes files and talks to the user."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def size() -> int:
+    """How many processes there are."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def local() -> int:
+    """Which process of its machine this is, and so which of the machine's GPUs it takes."""
+    return int(os.environ.get("LOCAL_RANK", "0")) if dist.is_initialized() else 0
+
+
+def share(items: Sequence[T]) -> Sequence[T]:
+    """The items that fall to this rank: every ``size``-th."""
+    return items[rank() :: size()]
+
+
+def gather(value: Any) -> list[Any]:
+    """What each rank gives, in their order, on all of them. Values must be JSON."""
+    if size() == 1:
+        return [value]
+    content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+    with _contact():
+        lengths = [torch.zeros(1, dtype=torch.long) for _ in range(size())]
+        dist.all_gather(lengths, torch.tensor([len(content)]))
+        longest = max(int(length) for length in lengths)
+        padded = torch.zeros(longest, dtype=torch.uint8)
+        padded[: len(content)] = content
+        found = [torch.empty_like(padded) for _ in range(size())]
+        dist.all_gather(found, padded)
+    texts = (t[: int(n)].numpy().tobytes() for t, n in zip(found, lengths, strict=True))
+    return [json.loads(text) for text in texts]
+
+
+def first(make: Callable[[], T]) -> T:
+    """What rank 0 makes, on all ranks; it must be JSON. What it raises is raised on all, too."""
+    if size() == 1:
+        return make()
+    answer: list[Any] = [None, None]
+    if rank() == 0:
+        try:
+            answer[0] = make()
+        except LorsError as error:
+            answer[1] = [isinstance(error, InputError), str(error)]
+    made, raised = gather(answer)[0]
+    if raised is not None:
+        bad_input, sentence = raised
+        raise (InputError if bad_input else LorsError)(sentence)
+    return made  # type: ignore[no-any-return]
+
+
+def divide(
+    items: Sequence[T],
+    work: Callable[[T], Any],
+    progress: Progress | None = None,
+    what: str = "",
+) -> list[Any]:
+    """Work on all items, each on one rank; the results, which must be JSON, in order on all ranks.
+
+    Args:
+        items: the same on all ranks.
+        work: done on those of this rank.
+        progress: who to tell.
+        what: the work in words.
+    """
+    mine = share(range(len(items)))
+    tracked = (progress or Silent()).track(mine, what, len(mine))
+    done = [[place, work(items[place])] for place in tracked]
+    found = {place: result for part in gather(done) for place, result in part}
+    return [found[place] for place in range(len(items))]
+
+
+def total(tensors: Sequence[Tensor]) -> None:
+    """Replace tensors of one device by their sums over all ranks, in one message."""
+    if size() == 1 or not tensors:
+        return
+    dtype = torch.promote_types(tensors[0].dtype, torch.float32)
+    message = torch.cat([tensor.detach().reshape(-1).to(dtype) for tensor in tensors])
+    with _contact():
+        dist.all_reduce(message)
+    parts = message.split([tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.detach().copy_(part.view(tensor.shape))
+
+
+def broadcast(tensors: Iterable[Tensor]) -> None:
+    """Replace tensors by those of rank 0."""
+    if size() > 1:
+        with _contact():
+            for tensor in tensors:
+                dist.broadcast(tensor.detach(), 0)
+
+
+def check_equal(tensors: Iterable[Tensor], what: str) -> None:
+    """Make sure that all ranks hold the same bits.
+
+    Raises:
+        LorsError: they do not.
+    """
+    if size() == 1:
+        return
+    digest = hashlib.blake2b(digest_size=16)
+    for tensor in tensors:
+        numbers = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(numbers.view(torch.uint8).numpy().data)
+    found = gather(digest.hexdigest())
+    others = [place for place, other in enumerate(found) if other != found[0]]
+    if others:
+        raise LorsError(
+            f"{what} differs on rank {others[0]} from rank 0: all must run the same version of "
+            "lors and torch on the same files; the same command goes on from the last checkpoint"
+        )
+
+
+def _timeout() -> timedelta:
+    seconds = os.environ.get(TIMEOUT, "1800")
+    try:
+        if float(seconds) > 0:
+            return timedelta(seconds=float(seconds))
+    except (ValueError, OverflowError):
+        pass
+    raise InputError(f"{TIMEOUT}={seconds!r} is not a number of seconds: set it to 600, say")
+
+
+@contextmanager
+def _contact() -> Iterator[None]:
+    """What torch raises when a message cannot be passed, as a sentence."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise LorsError(
+            f"rank {os.environ.get('RANK', '?')} lost contact with another process ({reason}): "
+            "see that one's error; the same command goes on from what was saved"
+        ) from None
