@@ -113,7 +113,7 @@ def first(make: Callable[[], T]) -> T:
     if raised is not None:
         bad_input, sentence = raised
         raise (InputError if bad_input else LorsError)(sentence)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def divide(
