@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lors.evaluate import Outcome, outcome
+from lors.evaluate import Outcome, outcome, outcomes
 from lors.losses import LOSSES
 from lors.trials import rates_label, trial, tune
 from lors.workbench import Workbench
@@ -14,13 +14,14 @@ def full_data(bench: Workbench) -> list[Outcome]:
     """What the experts reached: they are the networks trained on all real pairs."""
     config, store, real = bench.config, bench.experts(), bench.real
     networks = range(min(config.evaluate.seeds, config.experts.count))
-    outcomes = []
-    for expert in bench.progress.track(networks, "measure full data", len(networks)):
+
+    def reached(expert: int) -> Outcome:
         thetas = store.snapshots(expert, store.kept(expert)[1:])
         thetas = thetas.to(bench.device, bench.dtype)
         model, legacy = bench.model("full data"), config.evaluate.legacy
-        outcomes.append(outcome(model, list(thetas), real["val"], real["test"], legacy))
-    return outcomes
+        return outcome(model, list(thetas), real["val"], real["test"], legacy)
+
+    return outcomes(networks, reached, bench.progress, "measure full data")
 
 
 def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
@@ -36,8 +37,10 @@ def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
         sets.append(bench.plain_pairs(chosen, captions))
     loss = tune(bench, sets[0])
     rates = sets[0].rates.detach()
-    outcomes = []
-    for draw in bench.progress.track(draws, "train on random pairs", len(draws)):
+
+    def reached(draw: int) -> Outcome:
         sets[draw].rates.data.copy_(rates)
-        outcomes.append(trial(bench, sets[draw], LOSSES[loss], "random pairs", draw))
-    return outcomes, f"{loss}, {rates_label(rates.tolist())}"
+        return trial(bench, sets[draw], LOSSES[loss], "random pairs", draw)
+
+    found = outcomes(draws, reached, bench.progress, "train on random pairs")
+    return found, f"{loss}, {rates_label(rates.tolist())}"

@@ -226,6 +226,11 @@ class DistillConfig(Section):
         "each twice, to see whether false negatives are found",
     )
     iterations: Count = 3000
+    trajectories: Count | None = Field(
+        None,
+        description="whose meta-gradients each iteration averages; ranks divide them. "
+        "Default: one for each rank",
+    )
     learning_rates: LearningRates = LearningRates()
     momentum: float = Field(0.5, ge=0, lt=1)
     inner_rate: float = Field(

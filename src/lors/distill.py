@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lors import artifacts
+from lors import artifacts, ranks
 from lors.config import DistillConfig
 from lors.errors import DivergedError, InputError
 from lors.matching import Matcher
 from lors.progress import Progress, Silent
 from lors.seeding import generator
-from lors.stopping import unbroken
+from lors.stopping import Terminated, unbroken
 from lors.synthetic import SyntheticPairs
 
 __all__ = ["Distillation", "distill"]
@@ -33,15 +34,17 @@ class Distillation:
         synthetic: what is being learned.
         config: the outer loop's settings.
         seed: draws experts, starts and batches.
+        together: whether the ranks work on each trajectory together; if not, they divide them.
     """
 
     synthetic: SyntheticPairs
     config: DistillConfig
     seed: int
+    together: bool = False
     iteration: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     best_recall: float | None = None
-    matcher_state: dict[str, Tensor] = field(default_factory=dict)
+    matcher_states: list[dict[str, Tensor]] = field(default_factory=list)
     slowed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,6 +57,8 @@ class Distillation:
             if learned and tensors:
                 groups.append({"params": tensors, "lr": getattr(rates, part), "name": part})
         self.optimizer = torch.optim.SGD(groups, momentum=self.config.momentum)
+        self.trajectories = self.config.trajectories or 1
+        self.matcher_states = [{} for _ in range(self.trajectories)]
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
@@ -71,7 +76,7 @@ class Distillation:
             "now": self.synthetic.state_dict(),
             "momentum": momenta,
             "best": self.best,
-            "matcher": self.matcher_state,
+            **{_matcher(t): state for t, state in enumerate(self.matcher_states)},
         }
         tensors = {f"{group}.{name}": t for group, ts in groups.items() for name, t in ts.items()}
         artifacts.save(path, KIND, header, tensors)
@@ -80,7 +85,8 @@ class Distillation:
         """Continue from a checkpoint."""
         header, tensors = artifacts.load(path, KIND)
         groups: dict[str, dict[str, Tensor]]
-        groups = {"now": {}, "momentum": {}, "best": {}, "matcher": {}}
+        matchers = [_matcher(trajectory) for trajectory in range(self.trajectories)]
+        groups = {name: {} for name in ("now", "momentum", "best", *matchers)}
         parameters = dict(self.synthetic.named_parameters())
         try:
             for key, tensor in tensors.items():
@@ -92,7 +98,7 @@ class Distillation:
                 here = parameters[name]
                 self.optimizer.state[here]["momentum_buffer"] = momentum.to(here)
             self.best, self.best_recall = groups["best"], header["best_recall"]
-            self.matcher_state = groups["matcher"]
+            self.matcher_states = [groups[name] for name in matchers]
             self.iteration = int(header["iteration"])
             for part, times in header.get("slowed", {}).items():
                 self._slow(part, times - self.slowed.get(part, 0))
@@ -115,22 +121,60 @@ class Distillation:
             raise ValueError("best is not a whole set")
 
     def step(self, matcher: Matcher) -> float:
-        """One iteration; returns the matching loss.
+        """One iteration; returns the matching loss, the mean over all trajectories.
 
         Raises:
             DivergedError: the loss or a gradient is not finite, or all gradients are zero, as after
                 an overflow in a normalisation. Nothing was changed.
         """
         self.optimizer.zero_grad()
-        matcher.state = self.matcher_state
-        loss = matcher.backward(self.synthetic, generator(self.seed, "distill", self.iteration))
+        rates, states = self.synthetic.rates, list(self.matcher_states)
+        losses = rates.new_zeros((), dtype=torch.promote_types(rates.dtype, torch.float32))
+        for trajectory in self._mine():
+            matcher.state = states[trajectory]
+            keys = (trajectory,) if trajectory else ()
+            draw = generator(self.seed, "distill", self.iteration, *keys)
+            losses += matcher.backward(self.synthetic, draw)
+            states[trajectory] = matcher.state
+        loss = self._average(losses)
         self._check_finite(loss)
-        self.matcher_state = matcher.state
+        self.matcher_states = states
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
         self.iteration += 1
         return loss
+
+    def _mine(self) -> Sequence[int]:
+        """The trajectories that this rank works on."""
+        every = range(self.trajectories)
+        return every if self.together else ranks.share(every)
+
+    def _average(self, losses: Tensor) -> float:
+        """Divide the sums over all trajectories and ranks by the number of trajectories."""
+        learned = [t for tensors in self.synthetic.parts().values() for t in tensors]
+        learned = [tensor for tensor in learned if tensor.requires_grad]
+        if ranks.size() > 1:
+            for tensor in learned:  # a rank may have no trajectory, and all send the same
+                tensor.grad = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+        sums = [losses, *(tensor.grad for tensor in learned if tensor.grad is not None)]
+        ranks.total(sums)
+        for total in sums:
+            total.div_(self.trajectories)
+        return losses.item()
+
+    def agree(self) -> None:
+        """Make sure that all ranks hold the same set, and give all of them every matcher's state.
+
+        Raises:
+            LorsError: the sets differ.
+        """
+        ranks.check_equal(self.synthetic.state_dict().values(), "the synthetic set")
+        if not self.together:
+            self.matcher_states = [
+                ranks.from_rank(trajectory % ranks.size(), state)
+                for trajectory, state in enumerate(self.matcher_states)
+            ]
 
     def slow_down(self, part: str) -> None:
         """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""
@@ -217,7 +261,7 @@ def distill(
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
         checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
-            SIGINT or SIGTERM asks the program to stop.
+            SIGINT or SIGTERM asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
         progress: who to tell.
 
@@ -226,15 +270,23 @@ def distill(
     """
     config, progress = run.config, progress or Silent()
     todo = range(run.iteration, config.iterations)
+    run.agree()
     if todo and run.iteration == 0:
         checkpoint()
-    for _ in progress.track(todo, "distil", len(todo)):
-        with unbroken() as asked_to_stop:
+    stop = False
+    with unbroken() as asked_to_stop:
+        for _ in progress.track(todo, "distil", len(todo)):
             record = _iterate(run, matcher, recall)
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
-            if _due(run, config.checkpoint_every) or asked_to_stop():
+            stop = any(ranks.gather(asked_to_stop()))
+            if _due(run, config.checkpoint_every) or stop:
+                run.agree()
                 checkpoint()
+            if stop:
+                break
+    if stop:
+        raise Terminated  # it was another rank that was asked
     if run.best:
         run.synthetic.load_state_dict(run.best)
     return run.synthetic
@@ -253,9 +305,14 @@ def _iterate(
         "rate_text": text_rate,
     }
     if recall and run.config.evaluate_every and _due(run, run.config.evaluate_every):
-        record["recall"] = recall(run.synthetic)
+        record["recall"] = ranks.first(partial(recall, run.synthetic))
         run.keep_if_best(record["recall"])
     return record
+
+
+def _matcher(trajectory: int) -> str:
+    """The name that the tensors of a matcher's state have in a checkpoint."""
+    return f"matcher{trajectory or ''}"
 
 
 def _due(run: Distillation, every: int) -> bool:

@@ -6,21 +6,34 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lors import ranks
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import Loss
+from lors.progress import Progress
 from lors.retrieval import Recall, recall
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import sgd, train
 
-__all__ = ["Outcome", "choose_epoch", "measure", "outcome", "snapshots", "summarise", "train_on"]
+__all__ = [
+    "Outcome",
+    "choose_epoch",
+    "measure",
+    "outcome",
+    "outcomes",
+    "snapshots",
+    "summarise",
+    "train_on",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,20 @@ class Outcome:
     chosen: Recall
     val: float
     legacy: Recall | None = None
+
+    @classmethod
+    def restore(cls, values: dict[str, Any]) -> Outcome:
+        """The outcome that ``dataclasses.asdict`` was asked of."""
+        recalls = {k: Recall(**v) for k, v in values.items() if isinstance(v, dict)}
+        return cls(**{**values, **recalls})
+
+
+def outcomes(
+    items: Sequence[T], work: Callable[[T], Outcome], progress: Progress, what: str
+) -> list[Outcome]:
+    """What each item's network reached; the ranks divide them."""
+    found = ranks.divide(items, lambda item: asdict(work(item)), progress, what)
+    return [Outcome.restore(values) for values in found]
 
 
 def measure(model: DualEncoder, split: EncodedSplit) -> Recall:

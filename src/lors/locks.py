@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from lors import ranks
 from lors.errors import InputError
 
 __all__ = ["locked", "sole_user"]
@@ -39,15 +40,19 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def sole_user(folder: Path) -> Iterator[None]:
-    """Work in a folder that no other process works in.
+    """Work in a folder that no other process works in; rank 0 holds it for all ranks.
 
     Raises:
         InputError: another process does.
     """
-    with locked(folder / ".lock") as mine:
-        if not mine:
-            raise InputError(
-                f"another process is working in {str(folder)!r}: wait for it to end, or choose "
-                "another --out"
-            )
+    with ExitStack() as stack:
+
+        def claim() -> None:
+            if not stack.enter_context(locked(folder / ".lock")):
+                raise InputError(
+                    f"another process is working in {str(folder)!r}: wait for it to end, or choose "
+                    "another --out"
+                )
+
+        ranks.first(claim)
         yield

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lors import artifacts
+from lors import artifacts, ranks
 from lors.distill import KIND, Distillation
 from lors.errors import InputError
 from lors.folders import LOG
@@ -21,6 +21,8 @@ CHECKPOINTS = ("checkpoint.safetensors", "checkpoint-previous.safetensors")
 
 class Logbook:
     """What a run writes down while it goes on, so that it can go on after any end.
+
+    All ranks read it and rank 0 writes it.
 
     Args:
         folder: the run directory.
@@ -47,7 +49,8 @@ class Logbook:
                     raise
                 progress.say(f"{error}; going on from the checkpoint before it.")
         records = self._records(state.iteration)
-        artifacts.write_text(self.metrics, "".join(records))
+        if ranks.rank() == 0:
+            artifacts.write_text(self.metrics, "".join(records))
         self._earlier, self._begun = self._seconds(records), time.monotonic()
 
     def reached(self) -> int:
@@ -63,6 +66,8 @@ class Logbook:
 
     def checkpoint(self, state: Distillation) -> None:
         """Write a checkpoint and keep the one before it."""
+        if ranks.rank() > 0:
+            return
         if self.newest.exists():
             os.replace(self.newest, self.previous)
         state.save(self.newest)
@@ -71,8 +76,9 @@ class Logbook:
         """Append a record, with the seconds spent so far, and return it."""
         seconds = self._earlier + time.monotonic() - self._begun
         record = {**record, "seconds": round(seconds, 3)}
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        if ranks.rank() == 0:
+            with self.metrics.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
         return record
 
     def seconds(self) -> float:

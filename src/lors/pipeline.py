@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lors import artifacts
+from lors import artifacts, ranks
 from lors.baselines import full_data, random_pairs
 from lors.config import Config, SimilarityConfig, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import DivergedError, InputError
-from lors.evaluate import Outcome, summarise
+from lors.evaluate import Outcome, outcomes, summarise
 from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
 from lors.health import Health, near_chance
 from lors.locks import sole_user
@@ -38,7 +38,11 @@ REFERENCES = ("full data", "random pairs")
 
 
 def run(
-    config: Config, out: str | Path, progress: Progress | None = None, references: bool = True
+    config: Config,
+    out: str | Path,
+    progress: Progress | None = None,
+    references: bool = True,
+    data_parallel: bool = False,
 ) -> dict[str, Any]:
     """Distil a dataset, or select from it, and show what the result is worth.
 
@@ -49,6 +53,8 @@ def run(
         out: the run directory.
         progress: who to tell about long work.
         references: also measure the full data and random pairs of equal storage.
+        data_parallel: under torchrun, divide every batch between the ranks, instead of experts and
+            trajectories.
 
     Returns:
         The content of ``results.json``: rows with recalls, by name.
@@ -57,18 +63,19 @@ def run(
         InputError: bad configuration or data, or a directory that holds another run.
     """
     out, config = Path(out), resolve(config)
-    check_folder(out, config)
+    config = _with_trajectories(config, out, data_parallel)
+    ranks.first(lambda: check_folder(out, config))
     row = "distilled set" if config.selection.kind is None else "selected set"
     wanted = [*(REFERENCES if references else ()), row]
-    results = read_results(out, config)
+    results = ranks.first(lambda: read_results(out, config))
     if all(name in results["rows"] for name in wanted):
         return results
-    bench, logbook = Workbench(config, progress), Logbook(out)
+    bench, logbook = Workbench(config, progress, data_parallel=data_parallel), Logbook(out)
     if config.selection.kind is None:
         bench.start()  # what cannot be started leaves nothing behind
     with sole_user(out):
-        results = read_results(out, config)
-        artifacts.write_text(out / CONFIG, config.yaml())
+        results = ranks.first(lambda: read_results(out, config))
+        _write(out / CONFIG, config.yaml())
         with watching(bench, out, logbook.reached()) as watch:
             if config.selection.kind is None:
                 made = _distil(bench, out, logbook, watch)
@@ -78,8 +85,8 @@ def run(
             for name in wanted:
                 if name not in results["rows"]:
                     results["rows"][name] = _measure(name, bench, made)
-                    artifacts.write_text(out / RESULTS, json.dumps(results, indent=2))
-            artifacts.write_text(out / CARD, card(made, results["rows"], artifacts.versions()))
+                    _write(out / RESULTS, json.dumps(results, indent=2))
+            _write(out / CARD, card(made, results["rows"], artifacts.versions()))
             watch.end(made, results["rows"])
     return results
 
@@ -108,9 +115,33 @@ def evaluate_set(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    outcomes = _evaluate(bench, distilled, bench.loss)
+    reached = _evaluate(bench, distilled, bench.loss)
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    return _row(outcomes, len(distilled), distilled.storage(), note)
+    return _row(reached, len(distilled), distilled.storage(), note)
+
+
+def _with_trajectories(config: Config, out: Path, data_parallel: bool) -> Config:
+    """The configuration with as many trajectories as the run began with, or as there are ranks."""
+    if config.distill.trajectories is not None or config.selection.kind is not None:
+        return config
+
+    def begun_with() -> int | None:
+        if (out / CONFIG).is_file():
+            return load_config(out / CONFIG).distill.trajectories
+        return ranks.size() if ranks.size() > 1 and not data_parallel else None
+
+    distill = config.distill.model_copy(update={"trajectories": ranks.first(begun_with)})
+    return config.model_copy(update={"distill": distill})
+
+
+def _write(path: Path, text: str) -> None:
+    if ranks.rank() == 0:
+        artifacts.write_text(path, text)
+
+
+def _save(made: DistilledSet, path: Path) -> None:
+    if ranks.rank() == 0:
+        made.save(path)
 
 
 def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
@@ -120,11 +151,11 @@ def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
         note = f"nce, {rates_label(config.experts.rates())}"
         row = _row(full_data(bench), len(bench.real["train"]), note=note)
     elif name == "random pairs":
-        outcomes, chosen = random_pairs(bench)
-        row = _row(outcomes, config.distill.budget, note=chosen)
+        reached, chosen = random_pairs(bench)
+        row = _row(reached, config.distill.budget, note=chosen)
     else:
-        outcomes = _evaluate(bench, made, made.loss)
-        row = _row(outcomes, len(made), made.storage(), _how_trained(made))
+        reached = _evaluate(bench, made, made.loss)
+        row = _row(reached, len(made), made.storage(), _how_trained(made))
     mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(bench.real["test"].owner).mean
     if near_chance(mean, least):
         bench.progress.say(
@@ -137,8 +168,14 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
     config = bench.config
     matcher = bench.matcher()
     health = Health(config, chance(bench.real["val"].owner).mean, bench.progress.say)
+    state = _state(bench, logbook)
+    idle = ranks.size() - state.trajectories
+    if idle > 0 and not bench.data_parallel:
+        bench.progress.say(
+            f"Warning: {idle} of {ranks.size()} ranks have nothing to do, for this run averages "
+            f"{state.trajectories} trajectories: see distill.trajectories and --data-parallel."
+        )
     while True:
-        state = _state(bench, logbook)
 
         def log(record: dict[str, Any], state: Distillation = state) -> None:
             record = logbook.log(record)
@@ -164,13 +201,15 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
             logbook.checkpoint(state)
     loss = config.loss if matcher.learns_rates else tune(bench, pairs)
     distilled = bench.distilled(pairs, loss)
-    distilled.save(out / SET)
+    _save(distilled, out / SET)
     return distilled
 
 
 def _state(bench: Workbench, logbook: Logbook) -> Distillation:
     """The state of a run at its last checkpoint, or at its start."""
-    state = Distillation(bench.start(), bench.config.distill, bench.config.seed)
+    state = Distillation(
+        bench.start(), bench.config.distill, bench.config.seed, together=bench.data_parallel
+    )
     logbook.resume(state, bench.progress)
     return state
 
@@ -186,8 +225,8 @@ def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
     lines.writerow(("image", "score", "caption", "text"))
     for image, score, caption in zip(chosen, scores, captions, strict=True):
         lines.writerow((image, f"{score:.6g}", caption, texts[caption] if texts else ""))
-    artifacts.write_text(out / "selection.csv", table.getvalue())
-    selected.save(out / SET)
+    _write(out / "selection.csv", table.getvalue())
+    _save(selected, out / SET)
     return selected
 
 
@@ -203,20 +242,21 @@ def _evaluate(bench: Workbench, distilled: DistilledSet, loss: Loss) -> list[Out
     images, old = distilled.images_for(bench.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
     pairs.to(bench.device, bench.dtype)
-    seeds = bench.config.evaluate.seeds
-    return [
-        trial(bench, pairs, loss, "evaluation network", seed)
-        for seed in bench.progress.track(range(seeds), "train on the set", seeds)
-    ]
+
+    def reached(seed: int) -> Outcome:
+        return trial(bench, pairs, loss, "evaluation network", seed)
+
+    seeds = range(bench.config.evaluate.seeds)
+    return outcomes(seeds, reached, bench.progress, "train on the set")
 
 
 def _row(
-    outcomes: list[Outcome], pairs: int, storage: float | None = None, note: str = ""
+    reached: list[Outcome], pairs: int, storage: float | None = None, note: str = ""
 ) -> dict[str, Any]:
     return {
         "pairs": pairs,
         "storage": pairs if storage is None else storage,
-        "networks": len(outcomes),
+        "networks": len(reached),
         "note": note,
-        "recall": summarise(outcomes),
+        "recall": summarise(reached),
     }

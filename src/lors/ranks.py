@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import reduce
 from typing import Any, TypeVar
 
 import torch
@@ -27,7 +28,9 @@ __all__ = [
     "check_equal",
     "divide",
     "first",
+    "from_rank",
     "gather",
+    "gather_tensors",
     "joined",
     "local",
     "rank",
@@ -99,6 +102,14 @@ def gather(value: Any) -> list[Any]:
     return [json.loads(text) for text in texts]
 
 
+def gather_tensors(tensor: Tensor) -> list[Tensor]:
+    """The tensor of each rank, all of one shape, on all of them."""
+    found = [torch.empty_like(tensor) for _ in range(size())]
+    with _contact():
+        dist.all_gather(found, tensor.contiguous())
+    return found
+
+
 def first(make: Callable[[], T]) -> T:
     """What rank 0 makes, on all ranks; it must be JSON. What it raises is raised on all, too."""
     if size() == 1:
@@ -141,7 +152,7 @@ def total(tensors: Sequence[Tensor]) -> None:
     """Replace tensors of one device by their sums over all ranks, in one message."""
     if size() == 1 or not tensors:
         return
-    dtype = torch.promote_types(tensors[0].dtype, torch.float32)
+    dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
     message = torch.cat([tensor.detach().reshape(-1).to(dtype) for tensor in tensors])
     with _contact():
         dist.all_reduce(message)
@@ -156,6 +167,20 @@ def broadcast(tensors: Iterable[Tensor]) -> None:
         with _contact():
             for tensor in tensors:
                 dist.broadcast(tensor.detach(), 0)
+
+
+def from_rank(owner: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The named tensors that one rank holds, on all ranks."""
+    if size() == 1:
+        return tensors
+    shapes = {name: [str(t.dtype)[6:], list(t.shape)] for name, t in tensors.items()}
+    found = {}
+    for name, (dtype, shape) in gather(shapes)[owner].items():
+        tensor = tensors[name].cpu() if rank() == owner else torch.empty(shape)
+        found[name] = tensor.to(getattr(torch, dtype)).contiguous()
+        with _contact():
+            dist.broadcast(found[name], owner)
+    return found
 
 
 def check_equal(tensors: Iterable[Tensor], what: str) -> None:

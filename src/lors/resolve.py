@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from lors import ranks
 from lors.config import Config
 from lors.data import SOURCES
 from lors.encoders.heads import HEADS
@@ -64,13 +65,15 @@ def _check_rank(config: Config) -> None:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; ``auto`` is a GPU if there is one.
+    """The device of that name; ``auto`` is a GPU if there is one, for each rank its own.
 
     Raises:
         InputError: it is not available here.
     """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and ranks.size() > 1:
+        name = f"cuda:{ranks.local()}"
     try:
         torch.zeros(1, device=name).item()  # some devices exist but hold no numbers
         return torch.device(name)

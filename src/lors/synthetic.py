@@ -59,16 +59,23 @@ class SyntheticPairs(nn.Module):
             "rates": [self.rates],
         }
 
-    def gather(self, indices: Sequence[Tensor], inputs: Callable[[Tensor], Tensor]) -> list[Batch]:
+    def gather(
+        self,
+        indices: Sequence[Tensor],
+        inputs: Callable[[Tensor], Tensor],
+        part: Callable[[Tensor], Tensor] = lambda index: index,
+    ) -> list[Batch]:
         """The batches at these indices, differentiable in every part.
 
         Args:
             indices: of each batch. Shape of each: (m,)
             inputs: what the trainable part takes of the pairs at distinct indices. It is asked once
                 for all batches, so that what is frozen is computed once, and only for pairs in use.
+            part: which of a batch's indices to take images and texts of; S is always whole.
         """
-        sizes = [len(index) for index in indices]
-        every = torch.cat(list(indices))
+        parts = [part(index) for index in indices]
+        sizes = [len(index) for index in parts]
+        every = torch.cat(parts)
         used, places = every.unique(return_inverse=True)
         images = inputs(used).index_select(0, places).split(sizes)
         texts = self.texts.index_select(0, every).split(sizes)

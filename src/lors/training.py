@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import SGD
 
+from lors import ranks
 from lors.encoders import DualEncoder
 from lors.losses import Loss
 
@@ -51,10 +52,15 @@ def sgd(
 
 
 def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> Tensor:
-    """One optimiser step; returns the logits before it. Shape: (m, m)"""
+    """One optimiser step; returns the logits before it. Shape: (m, m)
+
+    A batch of a divided model holds this rank's part of the images and texts, and the whole S.
+    """
     optimizer.zero_grad()
     logits: Tensor = model(batch.inputs, batch.texts)
     loss(logits, batch.similarity).backward()
+    if model.divided:
+        ranks.total([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()
     return logits.detach()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from lors import ranks
 from lors.config import ExpertsConfig
 from lors.evaluate import Outcome, choose_epoch, measure, outcome, snapshots, train_on
 from lors.losses import LOSSES, Loss
@@ -52,13 +53,16 @@ def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
     plain = isinstance(pairs.similarity, Identity)
     losses = TUNED_LOSSES if plain else (bench.config.loss,)
     grid = [(loss, rates) for loss in losses for rates in candidates(bench.config.experts)]
-    tried = {}
-    for loss, rates in bench.progress.track(grid, "tune loss and rates", len(grid)):
+
+    def best_recall(choice: tuple[str, tuple[float, float]]) -> float:
+        loss, rates = choice
         _set_rates(pairs, rates)
         model = bench.model(*keys)
         thetas = snapshots(pairs, model, LOSSES[loss], bench.config.evaluate, *keys)
-        tried[loss, rates] = choose_epoch(model, thetas, bench.real["val"])[1]
-    loss, rates = max(tried, key=lambda choice: tried[choice])
+        return choose_epoch(model, thetas, bench.real["val"])[1]
+
+    recalls = ranks.divide(grid, best_recall, bench.progress, "tune loss and rates")
+    loss, rates = grid[recalls.index(max(recalls))]
     _set_rates(pairs, rates)
     return loss
 

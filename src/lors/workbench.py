@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lors import ranks
 from lors.artifacts import home
 from lors.config import Config, SimilarityConfig
 from lors.data import find_pairs
@@ -36,7 +39,7 @@ from lors.encoders.image import has_batch_norm, image_trunk, trunk_key
 from lors.encoders.scorer import open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
-from lors.experts import TrajectoryStore, train_expert
+from lors.experts import Snapshot, TrajectoryStore, train_expert
 from lors.losses import LOSSES
 from lors.matching import MATCHERS, Matcher, Setting
 from lors.progress import Progress, Silent
@@ -58,6 +61,8 @@ class Workbench:
         progress: who to tell about long work.
         like: a distilled set whose text trunk and standardisation to use, instead of making them
             from the data.
+        data_parallel: whether the ranks divide every batch of experts and of matching, instead of
+            dividing experts and trajectories.
     """
 
     def __init__(
@@ -65,9 +70,11 @@ class Workbench:
         config: Config,
         progress: Progress | None = None,
         like: DistilledSet | None = None,
+        data_parallel: bool = False,
     ) -> None:
         self.config = config = resolve(config)
         self.progress, self.like = progress or Silent(), like
+        self.data_parallel = data_parallel and ranks.size() > 1
         self.device = find_device(config.device)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
@@ -202,6 +209,13 @@ class Workbench:
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
         todo = store.missing(self.config.experts.count)
+        if self.data_parallel:
+            todo = ranks.first(lambda: todo)
+            for expert in self.progress.track(todo, "train experts", len(todo)):
+                self._train_together(store, expert)
+            return store
+        begin = ranks.rank() * len(todo) // ranks.size()  # each rank at another expert
+        todo = todo[begin:] + todo[:begin]
         tracked = self.progress.track(todo, "train experts", len(todo))
         elsewhere = [expert for expert in tracked if not self._train(store, expert)]
         what = "wait for other processes"
@@ -211,23 +225,62 @@ class Workbench:
 
     def _train(self, store: TrajectoryStore, expert: int, wait: bool = False) -> bool:
         """Train an expert that is missing, unless another process is at it."""
-        config = self.config
         with store.claim(expert, wait) as mine:
             if mine and not store.path(expert).exists():
-                model = self.model(config.experts.seed, "expert", expert)
-                real, begun = self.real["train"], store.begun(expert)
-                snapshots = train_expert(model, real, config.experts, config.data, expert, begun)
-                store.add(expert, snapshots)
+                store.add(expert, self._snapshots(expert, store.begun(expert)))
         return mine
+
+    def _train_together(self, store: TrajectoryStore, expert: int) -> None:
+        """Train an expert, every batch divided between the ranks; rank 0 holds and keeps it."""
+        begun: list[Snapshot] = []
+        with ExitStack() as stack:
+
+            def claim() -> int | None:
+                stack.enter_context(store.claim(expert, wait=True))
+                if store.path(expert).exists():
+                    return None
+                begun.extend(store.begun(expert))
+                return len(begun)
+
+            epochs = ranks.first(claim)
+            if epochs is None:
+                return
+            if ranks.rank() == 0:
+                store.add(expert, self._snapshots(expert, begun))
+            else:
+                blank = Snapshot(self.flat.flatten(self.flat.model), np.zeros(0, bool))
+                for _ in self._snapshots(expert, [blank] * epochs):
+                    pass
+
+    def _snapshots(self, expert: int, begun: Sequence[Snapshot]) -> Iterator[Snapshot]:
+        config = self.config
+        model = self.model(config.experts.seed, "expert", expert)
+        model.divided = self.data_parallel
+        real = self.real["train"]
+        return train_expert(model, real, config.experts, config.data, expert, begun)
 
     def setting(self) -> Setting:
         """What matchers build on."""
         real = self.real["train"]
         say = self.progress.say
-        return Setting(self.config, self.flat, self.loss, real, self.experts, self.model, say)
+        return Setting(
+            self.config,
+            self.flat,
+            self.loss,
+            real,
+            self.experts,
+            self.model,
+            say,
+            self.data_parallel,
+        )
 
     def matcher(self) -> Matcher:
         """What compares synthetic data with real data."""
+        if self.data_parallel and self.config.matching.kind != "trajectory":
+            raise InputError(
+                f"matching.kind={self.config.matching.kind} cannot divide a batch between ranks: "
+                "leave out --data-parallel, and the ranks divide the iterations' trajectories"
+            )
         return MATCHERS[self.config.matching.kind](self.setting())
 
     def start(self) -> SyntheticPairs:

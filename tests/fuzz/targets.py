@@ -224,7 +224,7 @@ def a_run() -> Distillation:
 def make_checkpoints(root: Path) -> list[bytes]:
     state = a_run()
     state.resume(OLD / "checkpoint.safetensors")
-    state.matcher_state = {"step": torch.tensor(3)}
+    state.matcher_states = [{"step": torch.tensor(3)}]
     state.save(root / "new")
     return signed_and_not((root / "new").read_bytes())
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 
-from lors.cli.app import app
+from lors.cli.app import app, console
 from lors.errors import InputError, LorsError
 from lors.stopping import stop_now
 
@@ -19,12 +22,16 @@ from lors.cli import make, compare, report, look, share, inform, bench  # noqa: 
 
 __all__ = ["app", "main"]
 
+DIVIDED = ("experts", "distill", "compare", "evaluate", "select", "encode")
+"""The commands that several processes can do together, started by torchrun."""
+
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
     signal.signal(signal.SIGTERM, stop_now)
     try:
-        app()
+        with _joined():
+            app()
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)
@@ -37,6 +44,23 @@ def main() -> None:
         sys.exit(1)
 
 
+@contextmanager
+def _joined() -> Iterator[None]:
+    """Join the other processes, if torchrun started this one; all but rank 0 keep silent."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
+        yield
+        return
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    if command not in DIVIDED:
+        raise InputError(f"lors {command} is for one process: run it without torchrun")
+    from lors import ranks  # here, because torch takes seconds to import
+
+    with ranks.joined():
+        console.quiet = ranks.rank() > 0
+        yield
+
+
 def _fail(sentence: str) -> None:
-    text = f"[bold red]error:[/] {escape(sentence)}"
+    who = f"rank {rank}: " if (rank := os.environ.get("RANK", "0")) != "0" else ""
+    text = f"[bold red]{who}error:[/] {escape(sentence)}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -15,6 +15,15 @@ References = Annotated[
     bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
 ]
 
+DataParallel = Annotated[
+    bool,
+    typer.Option(
+        "--data-parallel",
+        help="Under torchrun: divide every batch between the ranks, for networks too large for one "
+        "device, instead of whole experts and trajectories.",
+    ),
+]
+
 
 @app.command()
 def distill(
@@ -24,12 +33,14 @@ def distill(
         Path | None, typer.Option(help="Run directory. Default: runs/NAME-OF-CONFIG.")
     ] = None,
     references: References = True,
+    data_parallel: DataParallel = False,
 ) -> None:
     """Distil a dataset: whatever is missing, from data to evaluation. Ends with a table.
 
     Interrupted? The same command continues where it stopped.
     """
-    _run(config, list(overrides or ()), out or Path("runs") / Path(config).stem, references)
+    out = out or Path("runs") / Path(config).stem
+    _run(config, list(overrides or ()), out, references, data_parallel)
 
 
 @app.command()
@@ -52,15 +63,22 @@ def select(
     _run(config, [*(overrides or ()), f"selection.kind={method}"], out, references)
 
 
-def _run(config: str, overrides: list[str], out: Path, references: bool) -> None:
+def _run(
+    config: str,
+    overrides: list[str],
+    out: Path,
+    references: bool,
+    data_parallel: bool = False,
+) -> None:
+    from lors import ranks
     from lors.config import load_config
     from lors.folders import SET
     from lors.pipeline import run
     from lors.report import end_with_report
 
     with Display() as display:
-        results = run(load_config(config, overrides), out, display, references)
-        page = end_with_report(out, display)
+        results = run(load_config(config, overrides), out, display, references, data_parallel)
+        page = end_with_report(out, display) if ranks.rank() == 0 else None
     console.print(results_table(results["rows"]))
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     if page:
@@ -68,13 +86,16 @@ def _run(config: str, overrides: list[str], out: Path, references: bool) -> None
 
 
 @app.command()
-def experts(config: Source, overrides: Overrides = None) -> None:
+def experts(
+    config: Source, overrides: Overrides = None, data_parallel: DataParallel = False
+) -> None:
     """Train the experts of a configuration that are not there yet."""
     from lors.config import load_config
     from lors.workbench import Workbench
 
     with Display() as display:
-        store = Workbench(load_config(config, overrides or ()), display).experts()
+        settings = load_config(config, overrides or ())
+        store = Workbench(settings, display, data_parallel=data_parallel).experts()
     console.print(f"The experts are in {escape(str(store.folder))}")
 
 

@@ -14,6 +14,7 @@ from lors.artifacts import home, writing
 from lors.data.arrays import read_array
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.locks import locked
 from lors.progress import Progress
 
 __all__ = ["cached_array", "cached_images", "fingerprint"]
@@ -29,10 +30,13 @@ def fingerprint(*parts: str) -> str:
 
 def cached_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
     """The array in a file, memory-mapped; made and written if the file is not there."""
-    if not path.exists():
+
+    def write() -> None:
         array = make()
         with writing(path) as temporary, temporary.open("wb") as file:
             np.save(file, array, allow_pickle=False)
+
+    _once(path, write)
     return _read(path)
 
 
@@ -44,12 +48,19 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
     """
     path = home() / "images" / f"{fingerprint(str(size), *(item.key for item in items))}.npy"
     shape = (len(items), 3, size, size)
-    if not path.exists():
-        _decode(items, size, path, shape, progress)
+    _once(path, lambda: _decode(items, size, path, shape, progress))
     array = _read(path)
     if array.shape != shape or array.dtype != np.uint8:
         raise InputError(f"the cache {str(path)!r} is damaged: delete it, and it is made again")
     return array
+
+
+def _once(path: Path, write: Callable[[], None]) -> None:
+    """Write a file that is not there; while one process does, the others wait."""
+    if not path.exists():
+        with locked(path.with_name(f".{path.name}.lock"), wait=True):
+            if not path.exists():
+                write()
 
 
 def _read(path: Path) -> np.ndarray:

@@ -16,6 +16,7 @@ from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.standard import Standard
 from lors.errors import InputError, choose
+from lors.parallel import joined_rows, replicated
 from lors.seeding import global_seed
 
 __all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
@@ -54,6 +55,9 @@ class DualEncoder(nn.Module):
     It stays in evaluation mode: no dropout, and batch statistics, if any, are frozen, so that a
     step is the same function for experts, matching and evaluation.
 
+    Where ``divided`` is set, each rank gives its part of a batch and all get the logits of the
+    whole; a gradient in the parameters is then a part, to be summed over the ranks.
+
     Args:
         image: the trainable part of the image side.
         text: the trainable part of the text side.
@@ -82,6 +86,7 @@ class DualEncoder(nn.Module):
         self.image_standard: nn.Module = image_standard or nn.Identity()
         self.text_standard: nn.Module = text_standard or nn.Identity()
         self.mean, self.std = normalised_by
+        self.divided = False
         self.eval()
 
     def normalise(self, images: Tensor) -> Tensor:
@@ -109,7 +114,10 @@ class DualEncoder(nn.Module):
 
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
-        return self.logits(self.image(inputs), self.text(texts))
+        images, texts = self.image(inputs), self.text(texts)
+        if self.divided:
+            images, texts = joined_rows(images), joined_rows(texts)
+        return self.logits(images, texts)
 
     def logits(self, images: Tensor, texts: Tensor) -> Tensor:
         """Logits of what the two sides give, not yet normalised. Shape: (m, d), (m, d) -> (m, m)"""
@@ -196,6 +204,7 @@ class FlatModel:
 
     def __call__(self, theta: Tensor, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits of θ on a batch, differentiable in all three. Shape: (m, m)"""
+        theta = replicated(theta) if self.model.divided else theta
         values = dict(zip(self._names, self.tensors(theta), strict=True))
         with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
             logits: Tensor = functional_call(self.model, values, (inputs, texts))

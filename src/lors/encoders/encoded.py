@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors import ranks
 from lors.data.augment import augment
 from lors.encoders.dual import DualEncoder
+from lors.parallel import my_rows
 from lors.seeding import derive_seed, global_seed
 
 __all__ = ["EncodedSplit"]
@@ -71,7 +73,8 @@ class EncodedSplit:
         """One shuffled pass as (images' indices, inputs, texts); the keys seed all randomness.
 
         Args:
-            model: who will take the batches.
+            model: who will take the batches; if it is divided, the inputs and texts are this
+                rank's part, and each part is augmented by draws of its own.
             batch_size: pairs per batch.
             captions: ``one`` drawn caption per image, or ``each`` caption once.
             augmented: whether to augment the images.
@@ -85,9 +88,11 @@ class EncodedSplit:
             texts = self.draw_captions(images, rng)
         for start in range(0, len(images), batch_size):
             here = slice(start, start + batch_size)
-            with global_seed(*keys, start), torch.no_grad():
-                inputs = self.inputs(images[here], model, augmented)
-            yield images[here], inputs, self.captions(texts[here], model)
+            mine = my_rows(np.arange(len(images))[here]) if model.divided else here
+            part = (ranks.rank(),) if model.divided else ()
+            with global_seed(*keys, start, *part), torch.no_grad():
+                inputs = self.inputs(images[mine], model, augmented)
+            yield images[here], inputs, self.captions(texts[mine], model)
 
     @torch.no_grad()
     def embed(self, model: DualEncoder, chunk: int = 512) -> tuple[Tensor, Tensor]:

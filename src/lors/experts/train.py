@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors import ranks
 from lors.config import DataConfig, ExpertsConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import nce
@@ -47,7 +48,8 @@ def train_expert(
         config: epochs, batch size and learning rate.
         data: how an epoch shows captions and whether images are augmented.
         expert: which one; draws the order of the data.
-        begun: the snapshots of an interrupted training run, to go on from.
+        begun: the snapshots of an interrupted training run, to go on from; of a divided model,
+            those of rank 0 count, and the others give as many.
 
     Yields:
         T + 1 snapshots: at the start, with nothing learned, and after every epoch.
@@ -58,12 +60,14 @@ def train_expert(
     yield from begun
     parameter = next(model.parameters())
     flat.load(begun[-1].theta.to(parameter), model)
+    if model.divided:
+        ranks.broadcast(model.parameters())
     for epoch in range(len(begun) - 1, config.epochs):
         learned = np.zeros(len(real), dtype=bool)
         keys = (config.seed, "expert", expert, epoch)
         epoch_pairs = real.epoch(model, config.batch_size, data.captions, data.augment, *keys)
         for index, inputs, texts in epoch_pairs:
-            batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs))
+            batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs.device, parameter.dtype))
             retrieved = train_step(model, optimizer, batch, nce).argmax(1)
             learned[index] = retrieved.cpu().numpy() == np.arange(len(index))
         yield Snapshot(flat.flatten(model).cpu(), learned)

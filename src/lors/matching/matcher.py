@@ -32,6 +32,8 @@ class Setting:
         experts: trains the experts that are missing and gives them all.
         model: a dual encoder with initial weights drawn by the keys.
         say: tells the user what they should know.
+        data_parallel: whether the ranks divide every batch. Each then adds a part of the gradients,
+            whose sum over the ranks is the whole, and returns a part of the loss.
     """
 
     config: Config
@@ -41,6 +43,7 @@ class Setting:
     experts: Callable[[], TrajectoryStore]
     model: Callable[..., DualEncoder]
     say: Callable[[str], None] = lambda text: None
+    data_parallel: bool = False
 
     def real_batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Drawn real pairs, as many as experts train on at a time, each with one drawn caption.

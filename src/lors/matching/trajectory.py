@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
@@ -9,6 +10,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from lors import ranks
 from lors.config import MatchingConfig
 from lors.encoders import DualEncoder, FlatModel
 from lors.errors import choose
@@ -17,6 +19,7 @@ from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
+from lors.parallel import my_rows
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
@@ -116,8 +119,13 @@ class TrajectoryMatcher:
         self.config = setting.config.matching
         self.flat, self.loss = setting.flat, setting.loss
         self.experts, self.count = setting.experts(), setting.config.experts.count
-        linear = fits_closed_form(self.flat.model, self.config)
+        self.divided = setting.data_parallel
+        linear = fits_closed_form(self.flat.model, self.config) and not self.divided
         self.derivative = None if linear else self._derivative(setting)
+        if self.divided:
+            model = copy.copy(self.flat.model)
+            model.divided = True
+            self.flat = FlatModel(model)
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
         """Add the gradient of the matching loss to every part that requires one.
@@ -134,6 +142,7 @@ class TrajectoryMatcher:
         batches = synthetic.gather(
             list(islice(order, self.config.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
+            my_rows if self.divided else lambda index: index,
         )
         found = meta_gradient(
             self.flat,
@@ -145,13 +154,20 @@ class TrajectoryMatcher:
             synthetic.rates,
             self.derivative,
         )
+        if self.divided and ranks.rank() > 0:  # what is whole on all ranks counts once
+            found = MetaGradient(
+                torch.zeros_like(found.objective),
+                [batch._replace(similarity=batch.similarity * 0) for batch in found.batches],
+                found.rates * 0,
+            )
         outputs = [tensor for batch in batches for tensor in batch]
         gradients = [gradient for batch in found.batches for gradient in batch]
         learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
         if learned:
             torch.autograd.backward([o for o, _ in learned], [g for _, g in learned])
         if synthetic.rates.requires_grad:
-            synthetic.rates.grad = found.rates
+            before = synthetic.rates.grad
+            synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
 
     def _derivative(self, setting: Setting) -> Derivative:

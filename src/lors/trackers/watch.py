@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from lors import ranks
 from lors.analysis.neighbours import nearest_captions
 from lors.distilled import DistilledSet, as_pixels
 from lors.retrieval import METRICS, metric_label
@@ -34,6 +35,7 @@ def watching(bench: Workbench, out: Path, iteration: int) -> Iterator[Watch]:
         trackers = [
             stack.enter_context(TRACKERS[name](out, bench.config, iteration))
             for name in bench.config.trackers
+            if ranks.rank() == 0
         ]
         yield Watch(bench, trackers)
 
