@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -17,11 +18,11 @@ import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run_ranks"]
+__all__ = ["run_ranks", "start_ranks"]
 
 
 def _context() -> ForkServerContext:
@@ -65,6 +66,42 @@ def run_ranks(
         failed.insert(0, f"ranks {late} took over {limit} s")
     assert not failed, "\n".join(failed)
     return [result for result, _ in answers]
+
+
+def start_ranks(size: int, *words: str | Path) -> list[ForkServerProcess]:
+    """A command of lors on several ranks, as torchrun starts them, but with nobody watching."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+    }
+    processes = [
+        _context().Process(
+            target=_command,
+            args=({**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, list(map(str, words))),
+        )
+        for rank in range(size)
+    ]
+    for process in processes:
+        process.start()
+    return processes
+
+
+def _command(environment: dict[str, str], words: list[str]) -> None:
+    import torch
+
+    from lors.cli import main
+
+    os.environ.clear()
+    os.environ.update(environment, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
+    torch.set_num_threads(1)
+    sys.argv = ["lors", *words]
+    main()
 
 
 def _answer(folder: Path, rank: int) -> tuple[Any, str | None]:

@@ -279,7 +279,7 @@ def distill(
             record = _iterate(run, matcher, recall)
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
-            stop = any(ranks.gather(asked_to_stop()))
+            stop = ranks.any_of(asked_to_stop())
             if _due(run, config.checkpoint_every) or stop:
                 run.agree()
                 checkpoint()

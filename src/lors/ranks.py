@@ -24,6 +24,7 @@ from lors.errors import InputError, LorsError
 from lors.progress import Progress, Silent
 
 __all__ = [
+    "any_of",
     "broadcast",
     "check_equal",
     "divide",
@@ -33,6 +34,7 @@ __all__ = [
     "gather_tensors",
     "joined",
     "local",
+    "neighbours",
     "rank",
     "share",
     "size",
@@ -42,7 +44,10 @@ __all__ = [
 T = TypeVar("T")
 
 TIMEOUT = "LORS_TIMEOUT"
-"""Seconds for which a rank waits for the others before it gives up; by default half an hour."""
+"""Seconds for which a rank waits in the middle of a step for one that is alive but does not answer;
+by default half an hour. That a process has ended is noticed at once."""
+
+_PATIENT: dict[Any, Any] = {}
 
 
 @contextmanager
@@ -85,19 +90,34 @@ def share(items: Sequence[T]) -> Sequence[T]:
     return items[rank() :: size()]
 
 
+def neighbours() -> int:
+    """How many processes this machine's cores and memory are divided between."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if dist.is_initialized() else 1
+
+
+def any_of(asked: bool) -> bool:
+    """Whether any rank was asked to do something."""
+    flag = torch.tensor([float(asked)])
+    total([flag])
+    return bool(flag)
+
+
 def gather(value: Any) -> list[Any]:
-    """What each rank gives, in their order, on all of them. Values must be JSON."""
+    """What each rank gives, in their order, on all of them. Values must be JSON.
+
+    Ranks that have done their work wait here for the others, however long.
+    """
     if size() == 1:
         return [value]
     content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
     with _contact():
         lengths = [torch.zeros(1, dtype=torch.long) for _ in range(size())]
-        dist.all_gather(lengths, torch.tensor([len(content)]))
+        dist.all_gather(lengths, torch.tensor([len(content)]), _patient())
         longest = max(int(length) for length in lengths)
         padded = torch.zeros(longest, dtype=torch.uint8)
         padded[: len(content)] = content
         found = [torch.empty_like(padded) for _ in range(size())]
-        dist.all_gather(found, padded)
+        dist.all_gather(found, padded, _patient())
     texts = (t[: int(n)].numpy().tobytes() for t, n in zip(found, lengths, strict=True))
     return [json.loads(text) for text in texts]
 
@@ -202,6 +222,15 @@ def check_equal(tensors: Iterable[Tensor], what: str) -> None:
             f"{what} differs on rank {others[0]} from rank 0: all must run the same version of "
             "lors and torch on the same files; the same command goes on from the last checkpoint"
         )
+
+
+def _patient() -> Any:
+    """All ranks again, but with time; messages are in the memory of the CPU."""
+    world = dist.group.WORLD
+    if world not in _PATIENT:
+        _PATIENT.clear()
+        _PATIENT[world] = dist.new_group(backend="gloo", timeout=timedelta(days=30))
+    return _PATIENT[world]
 
 
 def _timeout() -> timedelta:

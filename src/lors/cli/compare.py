@@ -47,6 +47,7 @@ def compare(
     Experts and features are made once and shared. Interrupted? The same command continues.
     """
     from lors import compare as comparison
+    from lors import ranks
     from lors.report import end_with_report
 
     if table == "list" or methods == "list":
@@ -68,6 +69,8 @@ def compare(
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
         records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
+        if ranks.rank() > 0:
+            return
         end_with_report(out, display)
     typer.echo((out / "table.md").read_text("utf-8"))
     failed = [record for record in records if record.failed]

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 
-from lors import artifacts
+from lors import artifacts, ranks
 from lors.baselines import full_data
 from lors.compare.results import Record, record_of, write_results
 from lors.compare.table import Cell, Table
@@ -47,14 +48,16 @@ def compare(
 ) -> list[Record]:
     """Fill a table: run every cell with every seed, and write the results.
 
-    Interrupted, it continues where it stopped; what is finished is not repeated.
+    Interrupted, it continues where it stopped; what is finished is not repeated. Ranks divide the
+    runs.
 
     Args:
         table: what to compare.
         out: the folder of the comparison; each run has a folder below it.
         seeds: one run of each cell per seed. Experts are shared by all.
         overrides: settings for all cells.
-        jobs: processes at a time; default: as many as cores and memory allow, one on a GPU.
+        jobs: processes of each rank at a time; default: as many as cores and memory allow, one on
+            a GPU.
         progress: who to tell.
 
     Returns:
@@ -65,20 +68,30 @@ def compare(
     cells = table.cells(seeds, overrides)
     runs = _runs(cells)
     folders = [out / "runs" / group[0].name for group in runs]
-    for group, folder in zip(runs, folders, strict=True):
-        check_folder(folder, resolve(group[0].config))
+    ranks.first(lambda: _check(runs, folders))
     records: list[Record] = []
     with sole_user(out):
         references = _prepare(cells, out, progress)
+        mine, where = ranks.share(runs), ranks.share(folders)
         timed = table.measure == "seconds"
-        jobs = jobs or (1 if timed else _affordable(cells[0].config, len(runs)))
+        jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
 
         def keep(found: list[Record]) -> None:
             records.extend(found)
-            write_results(table, _in_order(records, cells), references, out)
+            if ranks.rank() == 0:
+                write_results(table, _in_order(records, cells), references, out)
 
-        _run_all(runs, folders, jobs, keep, progress)
+        if mine:
+            _run_all(mine, where, jobs, keep, progress)
+        gathered = ranks.gather([asdict(record) for record in records])
+        records.clear()
+        keep([Record(**values) for found in gathered for values in found])
     return _in_order(records, cells)
+
+
+def _check(runs: Sequence[list[Cell]], folders: Sequence[Path]) -> None:
+    for group, folder in zip(runs, folders, strict=True):
+        check_folder(folder, resolve(group[0].config))
 
 
 def _run_all(
@@ -90,7 +103,10 @@ def _run_all(
 ) -> None:
     """Do all runs, some at a time, and hand over the records of each as it ends."""
     context = multiprocessing.get_context("spawn")
-    threads = max(1, _cores() // jobs)
+    threads = max(1, _cores() // ranks.neighbours() // jobs)
+    if torch.cuda.is_available() and ranks.size() > 1:  # workers know nothing of other ranks
+        visible = _devices(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[ranks.local()]
     with ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,)) as pool:
         pending = {
             pool.submit(_run, group, folder): group
@@ -179,14 +195,15 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    known = ranks.first(lambda: json.loads(path.read_text("utf-8")) if path.is_file() else {})
     references = []
     for key, group in settings.items():
         bench = Workbench(group[0].config, progress)
         bench.experts()
         if key not in known:
             known[key] = summarise(full_data(bench))["chosen"]
-            artifacts.write_text(path, json.dumps(known, indent=2))
+            if ranks.rank() == 0:
+                artifacts.write_text(path, json.dumps(known, indent=2))
         where = {
             "rows": list(dict.fromkeys(cell.row for cell in group)),
             "columns": list(dict.fromkeys(c.column for c in group if not c.evaluate)),
@@ -208,7 +225,17 @@ def _affordable(config: Config, runs: int) -> int:
     if find_device(config.device).type != "cpu":
         return 1
     each = 2 * psutil.Process().memory_info().rss
-    return max(1, min(runs, _cores(), psutil.virtual_memory().available // each))
+    most = min(_cores(), psutil.virtual_memory().available // each)
+    return max(1, min(runs, most // ranks.neighbours()))
+
+
+def _devices(visible: str | None, count: int) -> list[str]:
+    """The names of the GPUs that this process sees.
+
+    >>> _devices(None, 2), _devices("4,7", 2)
+    (['0', '1'], ['4', '7'])
+    """
+    return visible.split(",") if visible else [str(number) for number in range(count)]
 
 
 def _cores() -> int:
