@@ -1,0 +1,184 @@
+"""One of two ranks killed in the middle of every command that torchrun can start.
+
+    python benchmarks/killed.py
+
+For each command: one process does it and gives the expected result; torchrun starts two ranks, one
+of which gets SIGKILL while they are at work; the seconds until torchrun has ended in error are
+taken; then the same command is run again and must end with the expected result. A sixth case lets
+torchrun restart the ranks by itself (``--max-restarts``). Prints a table and JSON; ends in error if
+anything was otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from lors.artifacts import load
+
+SMALL = ["experts.epochs=20", "experts.count=4", "evaluate.seeds=4", "evaluate.epochs=200"]
+LIMIT = 300
+
+
+@dataclass
+class Case:
+    """A command and how to see that it is at work and what came out.
+
+    Args:
+        name: of the command.
+        words: its arguments; OUT stands for the folder of the run.
+        at_work: whether the ranks in a folder, with a home, are in the middle of it.
+        result: what must be the same as that of one process.
+        options: of torchrun.
+    """
+
+    name: str
+    words: list[str]
+    at_work: Callable[[Path, Path], bool]
+    result: Callable[[Path, Path], object]
+    options: list[str] = field(default_factory=list)
+
+
+def experts_begun(out: Path, home: Path) -> bool:
+    return len(list(home.glob("experts/*/unfinished-*/epoch-0003.safetensors"))) > 0
+
+
+def expert_numbers(out: Path, home: Path) -> list[float]:
+    files = sorted(home.glob("experts/*/expert-*.safetensors"))
+    return [load(path, "trajectory")[1]["theta"].double().sum().item() for path in files]
+
+
+def set_numbers(out: Path, home: Path) -> list[float]:
+    tensors = load(out / "distilled.safetensors", "distilled set")[1]
+    return [tensors[name].double().sum().item() for name in ("images", "texts")]
+
+
+def recalls(out: Path, home: Path) -> object:
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    return {name: round(row["recall"]["chosen"]["mean"]["mean"], 1) for name, row in rows.items()}
+
+
+def after(seconds: float) -> Callable[[Path, Path], bool]:
+    """At work since this long after its experts were there."""
+    since: dict[Path, float] = {}
+
+    def at_work(out: Path, home: Path) -> bool:
+        if (out / "config.yaml").exists() or any(out.glob("runs/*/config.yaml")):
+            since.setdefault(out, time.monotonic())
+        return out in since and time.monotonic() - since[out] > seconds
+
+    return at_work
+
+
+def cases() -> list[Case]:
+    distil = [*SMALL, "distill.iterations=300", "distill.trajectories=2"]
+    distil += ["distill.evaluate_every=0", "evaluate.seeds=1", "--no-references", "--out", "OUT"]
+    return [
+        Case("experts", ["tiny", *SMALL], experts_begun, expert_numbers),
+        Case(
+            "experts",
+            ["tiny", *SMALL],
+            experts_begun,
+            expert_numbers,
+            ["--max-restarts", "2"],
+        ),
+        Case(
+            "distill",
+            ["tiny", *distil],
+            lambda out, home: _lines(out / "metrics.jsonl") > 20,
+            set_numbers,
+        ),
+        Case("select", ["herding", "tiny", *SMALL, "--out", "OUT"], after(2), recalls),
+        Case(
+            "compare",
+            ["tiny", *SMALL, "--methods", "random,lors-wbce", "--seeds", "2", "--out", "OUT"],
+            after(2),
+            lambda out, home: (out / "table.md").read_text(),
+        ),
+    ]
+
+
+def _lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def command(case: Case, out: Path, home: Path, ranks: int) -> tuple[list[str], dict[str, str]]:
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), *case.options]
+    words = [str(out) if word == "OUT" else word for word in case.words]
+    line = [sys.executable, *(launch if ranks > 1 else []), "-m", "lors", case.name, *words]
+    return line, {**os.environ, "LORS_HOME": str(home), "OMP_NUM_THREADS": "1"}
+
+
+def finish(case: Case, out: Path, home: Path, ranks: int) -> object:
+    line, environment = command(case, out, home, ranks)
+    subprocess.run(line, env=environment, check=True, capture_output=True, timeout=2 * LIMIT)
+    return case.result(out, home)
+
+
+def kill_one(case: Case, out: Path, home: Path) -> tuple[int, float]:
+    """torchrun's exit code, and its seconds from the kill to the end."""
+    line, environment = command(case, out, home, 2)
+    with subprocess.Popen(
+        line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as torchrun:
+        end = time.monotonic() + LIMIT
+        while not case.at_work(out, home):
+            assert torchrun.poll() is None, f"{case.name} ended before it could be killed"
+            assert time.monotonic() < end, f"{case.name} did not get to work"
+            time.sleep(0.02)
+        victim = psutil.Process(torchrun.pid).children()[1]
+        victim.kill()
+        begun = time.monotonic()
+        code = torchrun.wait(LIMIT)
+        return code, time.monotonic() - begun
+
+
+def same(found: object, expected: object) -> bool:
+    if isinstance(found, list) and isinstance(expected, list):
+        numbers = (torch.tensor(values, dtype=torch.float64) for values in (found, expected))
+        return torch.allclose(*numbers, rtol=1e-3)
+    return found == expected
+
+
+def main() -> None:
+    table = Table("command", "exit code", "seconds to the end", "same result in the end")
+    rows = []
+    for case in cases():
+        with tempfile.TemporaryDirectory() as folder:
+            where = Path(folder)
+            expected = finish(case, where / "one", where / "home of one", 1)
+            code, seconds = kill_one(case, where / "two", where / "home of two")
+            found = finish(case, where / "two", where / "home of two", 2)
+        restarts = "--max-restarts" in case.options
+        name = case.name + (", restarted by torchrun" if restarts else "")
+        ended_as_it_should = (code == 0) == restarts
+        rows.append(
+            {
+                "command": name,
+                "exit_code": code,
+                "seconds": round(seconds, 1),
+                "same": same(found, expected),
+            }
+        )
+        table.add_row(*map(str, rows[-1].values()))
+        assert ended_as_it_should, rows[-1]
+        assert rows[-1]["same"], (rows[-1], found, expected)
+        print(rows[-1], flush=True)
+    Console().print(table)
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()
