@@ -209,10 +209,12 @@ class DistillConfig(Section):
     """The outer loop."""
 
     budget: Count = Field(100, description="storage, in plain pairs")
-    init: Literal["real", "noise", "replicas"] = Field(
+    init: str = Field(
         "real",
-        description="what pairs start as: drawn real pairs; noise; or half as many real pairs, "
-        "each twice, to see whether false negatives are found",
+        description="what pairs start as: drawn real pairs (real), or those of any selection; the "
+        "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
+        "the cross-covariance; noise; or replicas, half as many real pairs, each twice, to see "
+        "whether false negatives are found",
     )
     iterations: Count = 3000
     trajectories: Count | None = Field(
@@ -303,6 +305,11 @@ class Config(Section):
             raise ValueError(
                 "synthetic features bypass the image trunk, so it cannot train: "
                 "encoder.space=features needs encoder.scope=heads"
+            )
+        if self.distill.init == "centroids" and self.encoder.space != "features":
+            raise ValueError(
+                "only features can be the mean of others: set distill.init=k-means or "
+                "encoder.space=features"
             )
         if self.matching.autocast and self.dtype != "float32":
             raise ValueError("matching.autocast=true needs dtype=float32")
