@@ -175,6 +175,13 @@ class SelectionConfig(Section):
     )
 
 
+class PhaseConfig(Section):
+    """One phase of trajectory matching: where its inner runs start."""
+
+    min_start_epoch: int = Field(0, ge=0)
+    max_start_epoch: Count
+
+
 class MatchingConfig(Section):
     """How synthetic data is compared with real data."""
 
@@ -193,7 +200,30 @@ class MatchingConfig(Section):
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
+    min_start_epoch: int = Field(0, ge=0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
+    starts: Literal["joint", "independent"] = Field(
+        "joint", description="one start epoch for both sides, or one drawn for each (AMD)"
+    )
+    shortcut: bool = Field(
+        False, description="match straight lines from an expert's start to its end (PTM-ST)"
+    )
+    phases: tuple[PhaseConfig, ...] = Field(
+        (),
+        description="ranges of start epochs, one after the other, each for its own part of the set "
+        "(PTM-ST); default: one range for all",
+    )
+    blend: float = Field(
+        0.0,
+        ge=0,
+        description="mix the pairs of an inner step with β ~ Beta(a, a) for this a (RepBlend); "
+        "0: do not",
+    )
+
+    def start_ranges(self) -> list[tuple[int, int]]:
+        """The first start epoch and the one beyond the last, of each phase."""
+        ranges = self.phases or (self,)
+        return [(each.min_start_epoch, each.max_start_epoch) for each in ranges]
 
 
 class LearningRates(Section):
@@ -229,6 +259,13 @@ class DistillConfig(Section):
     )
     inner_text_rate: float | None = Field(
         None, ge=1e-4, allow_inf_nan=False, description="of the text side; default: inner_rate"
+    )
+    averaging: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="keep and evaluate an exponential average of the set with this weight on its "
+        "past, e.g. 0.99 (PTM-ST); 0: the set itself",
     )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
     retries: int = Field(
@@ -295,7 +332,10 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
-        last = self.matching.max_start_epoch - 1 + self.matching.expert_epochs
+        ranges = self.matching.start_ranges()
+        if any(first >= beyond for first, beyond in ranges):
+            raise ValueError("matching.min_start_epoch must be below matching.max_start_epoch")
+        last = max(beyond for _, beyond in ranges) - 1 + self.matching.expert_epochs
         if last > self.experts.epochs:
             raise ValueError(
                 f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
@@ -311,6 +351,10 @@ class Config(Section):
                 "only features can be the mean of others: set distill.init=k-means or "
                 "encoder.space=features"
             )
+        if self.matching.blend and self.encoder.scope != "heads":
+            raise ValueError("matching.blend mixes frozen features: set encoder.scope=heads")
+        if len(self.matching.phases) > self.distill.budget:
+            raise ValueError("matching.phases has more phases than distill.budget has pairs")
         if self.matching.autocast and self.dtype != "float32":
             raise ValueError("matching.autocast=true needs dtype=float32")
         if self.encoder.space == "features" and self.data.augment:
@@ -339,9 +383,11 @@ class Config(Section):
         >>> Config(matching={"max_start_epoch": 2, "expert_epochs": 1}).expert_snapshots()
         [0, 1, 2, 10]
         """
-        starts = set(range(self.matching.max_start_epoch))
+        if self.matching.shortcut:
+            return list(range(self.experts.epochs + 1))  # the path needs them all
+        starts = {epoch for bounds in self.matching.start_ranges() for epoch in range(*bounds)}
         targets = {start + self.matching.expert_epochs for start in starts}
-        return sorted(starts | targets | {self.experts.epochs})
+        return sorted({0} | starts | targets | {self.experts.epochs})
 
     def yaml(self) -> str:
         """The configuration as a YAML file that ``load_config`` reads."""

@@ -172,6 +172,8 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
 class FlatModel:
     """A dual encoder as a pure function of one parameter vector θ = (θ_V, θ_T).
 
+    ``sides`` tells how many numbers of θ belong to each side, ``sizes`` to each weight tensor.
+
     Args:
         model: gives the architecture; its own weights are not touched.
     """
@@ -182,7 +184,7 @@ class FlatModel:
         by_identity = {id(p): name for name, p in model.named_parameters()}
         self._names = [by_identity[id(p)] for p in (*image, *text)]
         self._shapes = [p.shape for p in (*image, *text)]
-        self._sizes = [p.numel() for p in (*image, *text)]
+        self.sizes = [p.numel() for p in (*image, *text)]
         self.sides = (sum(p.numel() for p in image), sum(p.numel() for p in text))
 
     def flatten(self, model: DualEncoder) -> Tensor:
@@ -194,12 +196,12 @@ class FlatModel:
         """Write θ into a model of this architecture."""
         image, text = model.sides()
         with torch.no_grad():
-            for p, part in zip((*image, *text), theta.split(self._sizes), strict=True):
+            for p, part in zip((*image, *text), theta.split(self.sizes), strict=True):
                 p.copy_(part.view(p.shape))
 
     def tensors(self, theta: Tensor) -> list[Tensor]:
         """The weight tensors that θ strings together, those of the image side first."""
-        parts = zip(theta.split(self._sizes), self._shapes, strict=True)
+        parts = zip(theta.split(self.sizes), self._shapes, strict=True)
         return [part.view(shape) for part, shape in parts]
 
     def __call__(self, theta: Tensor, inputs: Tensor, texts: Tensor) -> Tensor:
