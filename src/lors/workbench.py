@@ -33,6 +33,7 @@ from lors.encoders import (
     build_text_trunk,
     embed_once,
 )
+from lors.encoders.encoded import mean_captions
 from lors.encoders.features import cached_features
 from lors.encoders.given_text import GivenText
 from lors.encoders.image import has_batch_norm, image_trunk, trunk_key
@@ -41,7 +42,7 @@ from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.experts import Snapshot, TrajectoryStore, train_expert
 from lors.initial import INITIALS, Material
-from lors.initial.material import Real, mean_captions
+from lors.initial.material import Real
 from lors.losses import LOSSES
 from lors.matching import MATCHERS, Matcher, Setting
 from lors.progress import Progress, Silent

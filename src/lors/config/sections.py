@@ -220,6 +220,21 @@ class MatchingConfig(Section):
         "0: do not",
     )
 
+    real_batch_size: Count | None = Field(
+        None, description="real pairs per iteration where no expert is matched; default: experts'"
+    )
+    rho: Rate = Field(
+        1.0, description="covariance: ρ, how much stronger synthetic pairs should be tied"
+    )
+    weight: float = Field(
+        0.1,
+        ge=0,
+        description="covariance: λ of the means; joint-distribution: of the kernel distances",
+    )
+    ridge: Rate = Field(
+        1.0, description="analytic: of the closed form, in mean variances of a feature"
+    )
+
     def start_ranges(self) -> list[tuple[int, int]]:
         """The first start epoch and the one beyond the last, of each phase."""
         ranges = self.phases or (self,)

@@ -112,6 +112,16 @@ class DualEncoder(nn.Module):
         """v, normalised. Shape: (m, …) -> (m, d)"""
         return F.normalize(self.text(texts), dim=-1)
 
+    def trunk_features(self, inputs: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """What the two heads take: features of the trunks that train, or the inputs themselves."""
+        image, text = (_parts(side)[0] for side in (self.image, self.text))
+        return image(inputs), text(texts)
+
+    def project(self, images: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """u and v of what the two heads take. Shapes: (m, d), (m, d)"""
+        image, text = (_parts(side)[1] for side in (self.image, self.text))
+        return F.normalize(image(images), dim=-1), F.normalize(text(texts), dim=-1)
+
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
         images, texts = self.image(inputs), self.text(texts)
@@ -129,6 +139,14 @@ class DualEncoder(nn.Module):
             [p for p in side.parameters() if p.requires_grad] for side in (self.image, self.text)
         )
         return image, text
+
+
+def _parts(side: nn.Module) -> tuple[nn.Module, nn.Module]:
+    """The trunk and the head of a side; where the trunk is frozen, a side is only a head."""
+    if isinstance(side, nn.Sequential):
+        trunk, head = side
+        return trunk, head
+    return nn.Identity(), side
 
 
 def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> DualEncoder:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lors.selection import Candidates
 
-__all__ = ["Material", "Real", "Start", "mean_captions"]
+__all__ = ["Material", "Real", "Start"]
 
 Real = tuple[np.ndarray, np.ndarray]
 """Real pairs: the index of each image, and that of its caption. Shapes: (n,), (n,)"""
@@ -62,21 +62,3 @@ class Material:
     def start(self, images: np.ndarray, captions: np.ndarray) -> Start:
         """These real pairs, as they are."""
         return Start(*self.tensors(images, captions), (images, captions))
-
-
-def mean_captions(texts: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """The mean of each image's captions, in float32.
-
-    >>> mean_captions(np.array([[1.0], [3.0], [5.0]]), owner=np.array([0, 0, 1])).tolist()
-    [[2.0], [5.0]]
-
-    Args:
-        texts: Shape: (C, d)
-        owner: the image of each caption, ascending; every image has one. Shape: (C,)
-
-    Returns:
-        Shape: (M, d)
-    """
-    first = np.flatnonzero(np.diff(owner, prepend=-1))
-    counts = np.diff(first, append=len(owner))
-    return (np.add.reduceat(texts, first, axis=0) / counts[:, None]).astype(np.float32)

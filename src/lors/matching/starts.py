@@ -60,6 +60,15 @@ class Starts:
             epochs.append(int(torch.randint(first, beyond, (), generator=generator)))
         return self.snapshots(expert, epochs, like)
 
+    def between(self, generator: torch.Generator, like: Tensor) -> Tensor:
+        """A point drawn evenly on the line between two drawn snapshots of an expert. Shape: (P,)"""
+        bounds = self.config.start_ranges()[0]
+        expert = int(torch.randint(self.count, (), generator=generator))
+        epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
+        share = torch.rand((), generator=generator).item()
+        first, second = self.experts.snapshots(expert, epochs).to(like)
+        return torch.lerp(first, second, share)
+
     def snapshots(self, expert: int, epochs: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
         """θ₀ and θ* of one epoch, or of one for each side."""
         runs = [(epoch, epoch + self.config.expert_epochs) for epoch in epochs]
