@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -56,6 +58,9 @@ def test_gradients_go_through_the_mixture(head: str) -> None:
     assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
 
 
-def test_only_features_are_mixed() -> None:
+def test_only_features_of_a_whole_batch_are_mixed() -> None:
     with pytest.raises(InputError, match=r"encoder\.scope=heads"):
         load_config("tiny", ["matching.blend=1"])
+    bench = Workbench(load_config("tiny", [*HEADS, "matching.blend=1"]))
+    with pytest.raises(InputError, match="--data-parallel"):
+        TrajectoryMatcher(dataclasses.replace(bench.setting(), data_parallel=True))

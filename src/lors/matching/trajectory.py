@@ -13,7 +13,7 @@ from torch import Tensor
 from lors import ranks
 from lors.config import MatchingConfig
 from lors.encoders import DualEncoder, FlatModel
-from lors.errors import choose
+from lors.errors import InputError, choose
 from lors.losses import Loss
 from lors.matching.blend import blended
 from lors.matching.linear_heads import linear_heads, worth_it
@@ -125,6 +125,11 @@ class TrajectoryMatcher:
         self.flat, self.loss = setting.flat, setting.loss
         self.starts = Starts(setting.experts(), self.flat, setting.config)
         self.divided = setting.data_parallel
+        if self.divided and self.config.blend:
+            raise InputError(
+                "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
+                "--data-parallel or set matching.blend=0"
+            )
         linear = fits_closed_form(self.flat.model, self.config) and not self.divided
         self.derivative = None if linear else self._derivative(setting)
         if self.divided:
