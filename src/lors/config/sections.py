@@ -232,7 +232,7 @@ class MatchingConfig(Section):
         description="covariance: λ of the means; joint-distribution: of the kernel distances",
     )
     ridge: Rate = Field(
-        1.0, description="analytic: of the closed form, in mean variances of a feature"
+        10.0, description="analytic: of the closed form, in mean variances of a feature"
     )
 
     def start_ranges(self) -> list[tuple[int, int]]:
