@@ -54,14 +54,19 @@ def test_fixed_parts_do_not_move() -> None:
     assert pairs.texts.abs().max().item() < 0.01
 
 
-def test_a_run_resumed_at_any_iteration_ends_with_the_same_bits(tmp_path: Path) -> None:
-    whole = distill(state(9, checkpoint_every=1), Pull())
+@pytest.mark.parametrize("averaging", [0, 0.9])
+def test_a_run_resumed_at_any_iteration_ends_with_the_same_bits(
+    tmp_path: Path, averaging: float
+) -> None:
+    whole = distill(state(9, checkpoint_every=1, averaging=averaging), Pull())
     for cut in range(1, 9):
-        first = state(cut)
+        first = state(9, averaging=averaging)
         path = tmp_path / f"{cut}.safetensors"
-        distill(first, Pull())
+        matcher = Pull()
+        for _ in range(cut):
+            first.step(matcher)
         first.save(path)
-        second = state(9)
+        second = state(9, averaging=averaging)
         second.resume(path)
         assert second.iteration == cut
         assert torch.equal(distill(second, Pull()).images, whole.images)
@@ -83,6 +88,37 @@ def test_the_set_with_the_best_validation_recall_is_kept(tmp_path: Path) -> None
     again.resume(tmp_path / "c.safetensors")
     assert again.best_recall == 30.0
     assert torch.equal(again.best["images"], seen[1])
+
+
+class Push:
+    """A matcher that moves every image by the same step each time."""
+
+    learns_rates = False
+
+    def __init__(self, setting: Setting | None = None) -> None:
+        self.state: dict[str, torch.Tensor] = {}
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        synthetic.images.grad = -torch.ones_like(synthetic.images)
+        return 0.0
+
+
+def test_an_average_of_the_set_is_evaluated_and_kept() -> None:
+    """After i steps of 1 from 0, the set is i and its average Σ_{j=1..i} (1 - a) a^{i-j} j."""
+    seen: list[torch.Tensor] = []
+
+    def recall(pairs: SyntheticPairs) -> float:
+        seen.append(pairs.images.detach().clone())
+        return 0.0
+
+    settings: dict[str, Any] = {"momentum": 0, "averaging": 0.8}
+    run = state(6, evaluate_every=2, **settings)
+    distill(run, Push(), recall=recall)
+    expected = [sum(0.2 * 0.8 ** (i - j) * j for j in range(1, i + 1)) for i in (2, 4, 6)]
+    assert [images.mean().item() for images in seen] == pytest.approx(expected)
+    last = distill(state(6, **settings), Push())
+    assert last.images.mean().item() == pytest.approx(expected[-1])
+    assert torch.equal(last.texts, torch.ones(3, 2))
 
 
 @pytest.mark.parametrize(

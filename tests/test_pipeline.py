@@ -167,6 +167,15 @@ def test_references_can_be_added_to_a_finished_run(tiny: Config, tmp_path: Path)
         ["matching.gradient=tesla", "similarity.kind=identity", "loss=nce"],
         ["similarity.kind=full", "loss=bce", "distill.fixed=[images,rates]"],
         ["similarity.kind=diagonal", "evaluate.legacy=true", "dtype=float64"],
+        [
+            "matching.shortcut=true",
+            "matching.starts=independent",
+            "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 1, max_start_epoch: 2}]",
+            "distill.averaging=0.9",
+            "distill.init=k-means",
+        ],
+        ["matching.kind=covariance", "distill.learning_rates.images=0.01"],
+        ["matching.kind=joint-distribution", "distill.init=cross-covariance"],
     ],
 )
 def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> None:

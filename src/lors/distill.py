@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Distillation:
     best_recall: float | None = None
     matcher_states: list[dict[str, Tensor]] = field(default_factory=list)
     slowed: dict[str, int] = field(default_factory=dict)
+    average: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rates = self.config.learning_rates
@@ -77,6 +78,7 @@ class Distillation:
             "momentum": momenta,
             "best": self.best,
             **{_matcher(t): state for t, state in enumerate(self.matcher_states)},
+            "average": self.average,
         }
         tensors = {f"{group}.{name}": t for group, ts in groups.items() for name, t in ts.items()}
         artifacts.save(path, KIND, header, tensors)
@@ -86,7 +88,7 @@ class Distillation:
         header, tensors = artifacts.load(path, KIND)
         groups: dict[str, dict[str, Tensor]]
         matchers = [_matcher(trajectory) for trajectory in range(self.trajectories)]
-        groups = {name: {} for name in ("now", "momentum", "best", *matchers)}
+        groups = {name: {} for name in ("now", "momentum", "best", "average", *matchers)}
         parameters = dict(self.synthetic.named_parameters())
         try:
             for key, tensor in tensors.items():
@@ -99,6 +101,9 @@ class Distillation:
                 self.optimizer.state[here]["momentum_buffer"] = momentum.to(here)
             self.best, self.best_recall = groups["best"], header["best_recall"]
             self.matcher_states = [groups[name] for name in matchers]
+            self.average = {
+                k: t.to(parameters["images"].device) for k, t in groups["average"].items()
+            }
             self.iteration = int(header["iteration"])
             for part, times in header.get("slowed", {}).items():
                 self._slow(part, times - self.slowed.get(part, 0))
@@ -111,14 +116,15 @@ class Distillation:
     def _check_fit(self, groups: dict[str, dict[str, Tensor]]) -> None:
         """Refuse the tensors of another run before anything is changed by them."""
         here = self.synthetic.state_dict()
-        for group in ("now", "momentum", "best"):
+        for group in ("now", "momentum", "best", "average"):
             for name, tensor in groups[group].items():
                 if name not in here or tensor.shape != here[name].shape:
                     raise ValueError(f"{group}.{name} has shape {tuple(tensor.shape)}")
                 if tensor.dtype != here[name].dtype:
                     raise ValueError(f"{group}.{name} is {tensor.dtype}")
-        if groups["best"] and groups["best"].keys() != here.keys():
-            raise ValueError("best is not a whole set")
+        for group in ("best", "average"):
+            if groups[group] and groups[group].keys() != here.keys():
+                raise ValueError(f"{group} is not a whole set")
 
     def step(self, matcher: Matcher) -> float:
         """One iteration; returns the matching loss, the mean over all trajectories.
@@ -139,9 +145,14 @@ class Distillation:
         loss = self._average(losses)
         self._check_finite(loss)
         self.matcher_states = states
+        now = self.synthetic.state_dict()
+        if self.config.averaging and not self.average:
+            self.average = {name: tensor.clone() for name, tensor in now.items()}
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
+        for name, tensor in self.average.items():
+            tensor.lerp_(now[name], 1 - self.config.averaging)
         self.iteration += 1
         return loss
 
@@ -176,6 +187,14 @@ class Distillation:
                 for trajectory, state in enumerate(self.matcher_states)
             ]
 
+    def kept(self) -> SyntheticPairs:
+        """The set that is evaluated and kept: the one being learned, or its average."""
+        if not self.average:
+            return self.synthetic
+        pairs = copy.deepcopy(self.synthetic)
+        pairs.load_state_dict(self.average)
+        return pairs
+
     def slow_down(self, part: str) -> None:
         """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""
         self._slow(part, 1)
@@ -190,12 +209,11 @@ class Distillation:
                 group["lr"] *= 0.5**times
 
     def keep_if_best(self, recall: float) -> None:
-        """Remember the set as it is now if its validation recall is the best so far."""
+        """Remember the set as it would be kept now if its validation recall is the best so far."""
         if self.best_recall is None or recall > self.best_recall:
             self.best_recall = recall
-            self.best = {
-                k: t.detach().cpu().clone() for k, t in self.synthetic.state_dict().items()
-            }
+            kept = self.average or self.synthetic.state_dict()
+            self.best = {k: t.detach().cpu().clone() for k, t in kept.items()}
 
     def _check_finite(self, loss: float) -> None:
         parts = self.synthetic.parts()
@@ -266,7 +284,8 @@ def distill(
         progress: who to tell.
 
     Returns:
-        The set with the best validation recall, or the last one if recall was never asked.
+        The set with the best validation recall, or the last one if recall was never asked; with
+        ``averaging``, its average.
     """
     config, progress = run.config, progress or Silent()
     todo = range(run.iteration, config.iterations)
@@ -287,8 +306,8 @@ def distill(
                 break
     if stop:
         raise Terminated  # it was another rank that was asked
-    if run.best:
-        run.synthetic.load_state_dict(run.best)
+    if run.best or run.average:
+        run.synthetic.load_state_dict(run.best or run.average)
     return run.synthetic
 
 
@@ -305,7 +324,7 @@ def _iterate(
         "rate_text": text_rate,
     }
     if recall and run.config.evaluate_every and _due(run, run.config.evaluate_every):
-        record["recall"] = ranks.first(partial(recall, run.synthetic))
+        record["recall"] = ranks.first(lambda: recall(run.kept()))
         run.keep_if_best(record["recall"])
     return record
 

@@ -12,6 +12,7 @@ from lors.encoders.image import check_image_trunk, native_size
 from lors.encoders.scorer import check_scorer
 from lors.encoders.text import check_text_trunk
 from lors.errors import InputError, choose
+from lors.initial import INITIALS
 from lors.losses import LOSSES
 from lors.matching import MATCHERS
 from lors.matching.meta_gradient import META_GRADIENTS
@@ -37,6 +38,7 @@ def resolve(config: Config) -> Config:
     choose(MATCHERS, config.matching.kind, "matcher")
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
     choose({"auto": None, **DERIVATIVES}, config.matching.derivative, "derivative")
+    choose(INITIALS, config.distill.init, "initialiser")
     if config.selection.kind is not None:
         choose(SELECTIONS, config.selection.kind, "selection")
     check_trackers(config.trackers)

@@ -82,11 +82,20 @@ class SyntheticPairs(nn.Module):
         blocks = [self.similarity(index).to(self.images.dtype) for index in indices]
         return [Batch(*parts) for parts in zip(images, texts, blocks, strict=True)]
 
-    def passes(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """Indices of shuffled batches, pass after pass over the set, without end."""
+    def passes(
+        self, batch_size: int, generator: torch.Generator, among: Tensor | None = None
+    ) -> Iterator[Tensor]:
+        """Indices of shuffled batches, pass after pass over the set, without end.
+
+        Args:
+            batch_size: m.
+            generator: shuffles.
+            among: the pairs to pass over, if not all. Shape: (n,)
+        """
+        among = torch.arange(len(self)) if among is None else among
         while True:
-            order = torch.randperm(len(self), generator=generator).to(self.images.device)
-            yield from order.split(batch_size)
+            order = among[torch.randperm(len(among), generator=generator)]
+            yield from order.to(self.images.device).split(batch_size)
 
     @torch.no_grad()
     def clamp_rates(self) -> None:

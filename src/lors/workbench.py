@@ -33,6 +33,7 @@ from lors.encoders import (
     build_text_trunk,
     embed_once,
 )
+from lors.encoders.encoded import mean_captions
 from lors.encoders.features import cached_features
 from lors.encoders.given_text import GivenText
 from lors.encoders.image import has_batch_norm, image_trunk, trunk_key
@@ -40,6 +41,8 @@ from lors.encoders.scorer import open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.experts import Snapshot, TrajectoryStore, train_expert
+from lors.initial import INITIALS, Material
+from lors.initial.material import Real
 from lors.losses import LOSSES
 from lors.matching import MATCHERS, Matcher, Setting
 from lors.progress import Progress, Silent
@@ -285,24 +288,44 @@ class Workbench:
 
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
-        config = self.config
+        config = self.config.distill
+        images, texts, real = INITIALS[config.init](self._material())
+        similarity = self._similarity(len(images), real)
+        rates = (config.inner_rate, config.inner_text_rate or config.inner_rate)
+        return SyntheticPairs(images, texts, similarity, rates).to(self.device, self.dtype)
+
+    def _material(self) -> Material:
+        """What synthetic pairs may start from."""
+        config, real = self.config, self.real["train"]
         rng = np.random.default_rng(derive_seed(config.seed, "start"))
-        drawn = rng.choice(len(self.real["train"]), config.distill.budget, replace=False)
-        captions = self.real["train"].draw_captions(drawn, rng)
-        if config.distill.init == "replicas":
-            drawn, captions = (np.repeat(half, 2)[: len(drawn)] for half in (drawn, captions))
-        images, texts = self._pairs_at(drawn, captions)
-        numbers = images[0].numel() + texts[0].numel()
-        count = pairs_within(config.distill.budget, numbers, config.similarity)
-        images, texts = images[:count], texts[:count]
-        similarity = self._similarity(drawn[:count], captions[:count])
-        if config.distill.init == "noise":
-            draw = generator(config.seed, "noise")
-            images = torch.randn(images.shape, generator=draw).to(images)
-            texts = torch.randn(texts.shape, generator=draw).to(texts)
-        rate, text_rate = config.distill.inner_rate, config.distill.inner_text_rate
-        pairs = SyntheticPairs(images, texts, similarity, (rate, text_rate or rate))
-        return pairs.to(self.device, self.dtype)
+        drawn = rng.choice(len(real), config.distill.budget, replace=False)
+        captions = real.draw_captions(drawn, rng)
+        one = self._pairs_at(drawn[:1], captions[:1])
+        numbers = sum(part.numel() for part in one)
+
+        def candidates() -> tuple[Candidates, np.ndarray]:
+            each = real.draw_captions(np.arange(len(real)), rng)
+            return Candidates(*self._joint_features, each), each
+
+        def averaged() -> Candidates:
+            images, texts = self._joint_features
+            return Candidates(images, mean_captions(texts, real.owner), np.arange(len(real)))
+
+        def select(kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+            (chosen, _), each = self.select(kind, count, "start")
+            return chosen, each
+
+        return Material(
+            count=pairs_within(config.distill.budget, numbers, config.similarity),
+            drawn=(drawn, captions),
+            features=config.encoder.space == "features",
+            tensors=self._pairs_at,
+            encode=self._encoded,
+            select=select,
+            candidates=candidates,
+            averaged=averaged,
+            generator=generator(config.seed, "noise"),
+        )
 
     def select(self, kind: str, count: int, *keys: int | str) -> tuple[Choice, np.ndarray]:
         """Choose real pairs, each an image with a drawn one of its captions.
@@ -336,15 +359,20 @@ class Workbench:
         store = self.experts()
         return [store.learned(expert) for expert in range(self.config.experts.count)]
 
-    def _similarity(self, images: np.ndarray, captions: np.ndarray) -> Similarity:
-        """S at the start, for the pairs that were drawn."""
+    def _similarity(self, count: int, real: Real | None) -> Similarity:
+        """S at the start, for pairs that stand for these real ones."""
         config = self.config.similarity
         if config.kind != "fixed":
-            return build_similarity(config, len(images), generator(self.config.seed, "similarity"))
+            return build_similarity(config, count, generator(self.config.seed, "similarity"))
         if config.values is not None:
-            return Fixed(len(images), _read_similarity(config.values))
+            return Fixed(count, _read_similarity(config.values))
+        if real is None:
+            raise InputError(
+                f"the scorer compares real pairs, and distill.init={self.config.distill.init} "
+                "makes others: set distill.init=real, or give similarity.values"
+            )
         u, v = self._scorer_embeddings
-        return Fixed(len(images), _calibrated(_unit(u[images]) @ _unit(v[captions]).T))
+        return Fixed(count, _calibrated(_unit(u[real[0]]) @ _unit(v[real[1]]).T))
 
     @cached_property
     def _joint_features(self) -> tuple[np.ndarray, np.ndarray]:
@@ -416,6 +444,13 @@ class Workbench:
         if not texts.is_floating_point():
             texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
         return source.normalised(images, model), texts
+
+    def _encoded(self, images: np.ndarray, texts: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Features of both trunks as synthetic pairs are, in space features."""
+        model = self.flat.model
+        like = next(model.parameters())
+        x, y = (torch.from_numpy(part).to(like) for part in (images, texts))
+        return model.image_standard(x), model.text_standard(y)
 
 
 def _unit(embeddings: np.ndarray) -> Tensor:

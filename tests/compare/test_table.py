@@ -79,6 +79,30 @@ def test_ablations_change_what_they_say() -> None:
     assert changed["clip-similarity"] == {"similarity.kind": "fixed"}
 
 
+def test_methods_that_came_after_are_what_their_preset_is() -> None:
+    """Each has a preset of its own that differs from the method on LoRS's preset by nothing."""
+    known = methods()
+    for name in ("covmatch", "repblend", "amd", "ptm-st", "mdm", "apm"):
+        preset = load_config(f"flickr8k-heads-{name}-100")
+        settings = _overrides({**known[name].defaults, **known[name].set})
+        method = load_config("flickr8k-heads-100", settings)
+        loop = {"gradient", "batch_size"}  # as published, or as suits the data
+        assert method.matching.model_dump(exclude=loop) == preset.matching.model_dump(exclude=loop)
+        assert method.loss == preset.loss
+        assert method.similarity.kind == preset.similarity.kind
+        assert method.distill.init == preset.distill.init
+        assert method.distill.averaging == preset.distill.averaging
+        assert method.distill.learning_rates == preset.distill.learning_rates
+
+
+def test_a_learned_similarity_can_be_added_to_any_method() -> None:
+    for name in ("covmatch", "mdm", "apm"):
+        plain, learned = methods()[name], methods()[f"{name}-lors"]
+        changed = {key for key, value in learned.set.items() if plain.set[key] != value}
+        assert changed == {"loss", "similarity.kind"}
+        resolve(load_config("flickr8k-heads-100", _overrides({**learned.defaults, **learned.set})))
+
+
 def test_cells_with_one_configuration_share_a_run() -> None:
     cells = load_table("cross-architecture", "small").cells([0])
     assert sorted(len(run) for run in _runs(cells)) == [3, 3]
@@ -88,11 +112,21 @@ def test_cells_with_one_configuration_share_a_run() -> None:
 
 def test_methods_reset_what_they_depend_on() -> None:
     changed = ["selection.kind=herding", "matching.kind=gradient", "distill.fixed=[texts]"]
+    changed += ["matching.blend=2", "matching.starts=independent", "matching.shortcut=true"]
+    changed += ["matching.phases=[{max_start_epoch: 1}]", "distill.averaging=0.5"]
+    changed += ["encoder.scope=heads", "encoder.image_head=linear", "experts.epochs=10"]
+    plain = load_config("tiny").matching
+    own = {"amd": "starts", "ptm-st": "shortcut", "repblend": "blend"}
     for name, method in methods().items():
         config = load_config("tiny", [*changed, *_overrides(method.set)])
         if config.selection.kind is None:
             assert (config.matching.kind != "gradient") == (name != "dc")
             assert (config.distill.fixed == ()) == ("fix" not in name)
+            assert (config.distill.averaging == 0) == (name != "ptm-st")
+            assert (config.matching.phases == ()) == (name != "ptm-st")
+            for option in own.values():
+                default = getattr(config.matching, option) == getattr(plain, option)
+                assert default == (own.get(name) != option)
         else:
             assert name in ("random", "herding", "k-center", "forgetting") or "score" in name
 

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 
 from lors.config import load_config
+from lors.distill import Distillation
 from lors.matching import TrajectoryMatcher
 from lors.matching.second_order import central, double
 from lors.matching.trajectory import distance_ratio
@@ -98,3 +100,27 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
     assert once.images.grad is not None
     assert again.images.grad is not None
     torch.testing.assert_close(once.images.grad, again.images.grad)
+
+
+def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> None:
+    phases = "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 1, max_start_epoch: 2}]"
+    bench = Workbench(load_config("tiny", [phases, "distill.iterations=4"]))
+
+    def run() -> Distillation:
+        return Distillation(bench.start(), bench.config.distill, 0)
+
+    whole, matcher = run(), TrajectoryMatcher(bench.setting())
+    received = []
+    for step in range(4):
+        if step == 1:
+            whole.save(tmp_path / "checkpoint.safetensors")
+        whole.step(matcher)
+        assert whole.synthetic.images.grad is not None
+        received.append(whole.synthetic.images.grad.flatten(1).any(1).tolist())
+    early, late = [True] * 4 + [False] * 3, [False] * 4 + [True] * 3
+    assert received == [early, early, late, late]
+    resumed, matcher = run(), TrajectoryMatcher(bench.setting())
+    resumed.resume(tmp_path / "checkpoint.safetensors")
+    for _ in range(3):
+        resumed.step(matcher)
+    assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

@@ -112,6 +112,16 @@ class DualEncoder(nn.Module):
         """v, normalised. Shape: (m, …) -> (m, d)"""
         return F.normalize(self.text(texts), dim=-1)
 
+    def trunk_features(self, inputs: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """What the two heads take: features of the trunks that train, or the inputs themselves."""
+        image, text = (_parts(side)[0] for side in (self.image, self.text))
+        return image(inputs), text(texts)
+
+    def project(self, images: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """u and v of what the two heads take. Shapes: (m, d), (m, d)"""
+        image, text = (_parts(side)[1] for side in (self.image, self.text))
+        return F.normalize(image(images), dim=-1), F.normalize(text(texts), dim=-1)
+
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
         images, texts = self.image(inputs), self.text(texts)
@@ -129,6 +139,14 @@ class DualEncoder(nn.Module):
             [p for p in side.parameters() if p.requires_grad] for side in (self.image, self.text)
         )
         return image, text
+
+
+def _parts(side: nn.Module) -> tuple[nn.Module, nn.Module]:
+    """The trunk and the head of a side; where the trunk is frozen, a side is only a head."""
+    if isinstance(side, nn.Sequential):
+        trunk, head = side
+        return trunk, head
+    return nn.Identity(), side
 
 
 def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> DualEncoder:
@@ -172,6 +190,8 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
 class FlatModel:
     """A dual encoder as a pure function of one parameter vector θ = (θ_V, θ_T).
 
+    ``sides`` tells how many numbers of θ belong to each side, ``sizes`` to each weight tensor.
+
     Args:
         model: gives the architecture; its own weights are not touched.
     """
@@ -182,7 +202,7 @@ class FlatModel:
         by_identity = {id(p): name for name, p in model.named_parameters()}
         self._names = [by_identity[id(p)] for p in (*image, *text)]
         self._shapes = [p.shape for p in (*image, *text)]
-        self._sizes = [p.numel() for p in (*image, *text)]
+        self.sizes = [p.numel() for p in (*image, *text)]
         self.sides = (sum(p.numel() for p in image), sum(p.numel() for p in text))
 
     def flatten(self, model: DualEncoder) -> Tensor:
@@ -194,12 +214,12 @@ class FlatModel:
         """Write θ into a model of this architecture."""
         image, text = model.sides()
         with torch.no_grad():
-            for p, part in zip((*image, *text), theta.split(self._sizes), strict=True):
+            for p, part in zip((*image, *text), theta.split(self.sizes), strict=True):
                 p.copy_(part.view(p.shape))
 
     def tensors(self, theta: Tensor) -> list[Tensor]:
         """The weight tensors that θ strings together, those of the image side first."""
-        parts = zip(theta.split(self._sizes), self._shapes, strict=True)
+        parts = zip(theta.split(self.sizes), self._shapes, strict=True)
         return [part.view(shape) for part, shape in parts]
 
     def __call__(self, theta: Tensor, inputs: Tensor, texts: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from lors.encoders.dual import DualEncoder
 from lors.parallel import my_rows
 from lors.seeding import derive_seed, global_seed
 
-__all__ = ["EncodedSplit"]
+__all__ = ["EncodedSplit", "mean_captions"]
 
 
 @dataclass(frozen=True)
@@ -106,3 +106,21 @@ class EncodedSplit:
 
 def _chunks(count: int, chunk: int) -> list[np.ndarray]:
     return np.array_split(np.arange(count), -(-count // chunk))
+
+
+def mean_captions(texts: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """The mean of each image's captions, in float32.
+
+    >>> mean_captions(np.array([[1.0], [3.0], [5.0]]), owner=np.array([0, 0, 1])).tolist()
+    [[2.0], [5.0]]
+
+    Args:
+        texts: Shape: (C, d)
+        owner: the image of each caption, ascending; every image has one. Shape: (C,)
+
+    Returns:
+        Shape: (M, d)
+    """
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    counts = np.diff(first, append=len(owner))
+    return (np.add.reduceat(texts, first, axis=0) / counts[:, None]).astype(np.float32)

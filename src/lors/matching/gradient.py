@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lors.matching.matcher import Setting, draw_seed
+from lors.matching.matcher import Setting, add_gradients, draw_seed
 from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
@@ -83,10 +83,7 @@ class GradientMatcher:
         target = self._gradient(theta, self._real_batch(generator))
         gradient = self._gradient(theta, batch, create_graph=True)
         distance = gradient_distance(self.flat.tensors(target), self.flat.tensors(gradient))
-        # Named inputs: without them the second derivative in θ would be computed too.
-        learned = [parameter for parameter in synthetic.parameters() if parameter.requires_grad]
-        if learned:
-            torch.autograd.backward(distance, inputs=learned)
+        add_gradients(distance, synthetic)
         self._train(theta, gradient.detach(), synthetic.rates.detach(), step)
         return distance.item()
 

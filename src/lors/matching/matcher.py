@@ -16,8 +16,9 @@ from lors.experts import TrajectoryStore
 from lors.losses import Loss
 from lors.seeding import global_seed
 from lors.synthetic import SyntheticPairs
+from lors.training import Batch
 
-__all__ = ["Matcher", "Setting", "draw_seed"]
+__all__ = ["Matcher", "Setting", "add_gradients", "draw_seed", "whole_set"]
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ class Setting:
     data_parallel: bool = False
 
     def real_batch(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Drawn real pairs, as many as experts train on at a time, each with one drawn caption.
+        """Drawn real pairs, each with one drawn caption: ``matching.real_batch_size`` of them.
 
         Returns:
             What the trainable parts of the image and the text side take. Shapes: (m, …), (m, …)
         """
-        size = min(self.config.experts.batch_size, len(self.real))
+        wanted = self.config.matching.real_batch_size or self.config.experts.batch_size
+        size = min(wanted, len(self.real))
         seed = draw_seed(generator)
         rng = np.random.default_rng(seed)
         images = rng.choice(len(self.real), size, replace=False)
@@ -87,3 +89,19 @@ class Matcher(Protocol):
 def draw_seed(generator: torch.Generator) -> int:
     """A seed for what offers no generator argument."""
     return int(torch.randint(2**62, (), generator=generator))
+
+
+def whole_set(synthetic: SyntheticPairs, model: DualEncoder) -> Batch:
+    """All synthetic pairs as one batch of what the trainable parts take, differentiable."""
+    every = torch.arange(len(synthetic), device=synthetic.images.device)
+    return synthetic.gather([every], lambda index: model.freeze(synthetic.images[index]))[0]
+
+
+def add_gradients(objective: Tensor, synthetic: SyntheticPairs) -> None:
+    """Add the gradient of an objective to every part that requires one and that it depends on.
+
+    The parts are named: without that, gradients in the network would be computed too.
+    """
+    learned = [parameter for parameter in synthetic.parameters() if parameter.requires_grad]
+    if learned and objective.requires_grad:
+        torch.autograd.backward(objective, inputs=learned)

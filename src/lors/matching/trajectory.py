@@ -13,12 +13,14 @@ from torch import Tensor
 from lors import ranks
 from lors.config import MatchingConfig
 from lors.encoders import DualEncoder, FlatModel
-from lors.errors import choose
+from lors.errors import InputError, choose
 from lors.losses import Loss
+from lors.matching.blend import blended
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
+from lors.matching.starts import Starts
 from lors.parallel import my_rows
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
@@ -106,7 +108,10 @@ def meta_gradient(
 
 
 class TrajectoryMatcher:
-    """The matcher of MTT-VL, TESLA and LoRS.
+    """The matcher of MTT-VL, TESLA and LoRS, and of RepBlend, AMD and PTM-ST by its options.
+
+    With ``matching.phases`` each part of the set is learned in its own part of the run, from its
+    own range of start epochs; what the phases made is used together.
 
     Args:
         setting: the experts to match, the dual encoder, the loss of the inner steps.
@@ -116,10 +121,15 @@ class TrajectoryMatcher:
 
     def __init__(self, setting: Setting) -> None:
         self.state: dict[str, Tensor] = {}
-        self.config = setting.config.matching
+        self.config, self.iterations = setting.config.matching, setting.config.distill.iterations
         self.flat, self.loss = setting.flat, setting.loss
-        self.experts, self.count = setting.experts(), setting.config.experts.count
+        self.starts = Starts(setting.experts(), self.flat, setting.config)
         self.divided = setting.data_parallel
+        if self.divided and self.config.blend:
+            raise InputError(
+                "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
+                "--data-parallel or set matching.blend=0"
+            )
         linear = fits_closed_form(self.flat.model, self.config) and not self.divided
         self.derivative = None if linear else self._derivative(setting)
         if self.divided:
@@ -132,18 +142,21 @@ class TrajectoryMatcher:
 
         Args:
             synthetic: the set being learned.
-            generator: draws the expert, the start epoch and the batches.
+            generator: draws the expert, the start epoch, the batches and how they are blended.
 
         Returns:
             The matching loss: 1 means no closer to the expert than the start, 0 means there.
         """
-        start, target = self._draw(generator, synthetic.images)
-        order = synthetic.passes(self.config.batch_size, generator)
+        phase, among = self._phase(len(synthetic))
+        start, target = self.starts.draw(generator, synthetic.images, phase)
+        order = synthetic.passes(self.config.batch_size, generator, among)
         batches = synthetic.gather(
             list(islice(order, self.config.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
             my_rows if self.divided else lambda index: index,
         )
+        if self.config.blend:
+            batches = [blended(batch, self.config.blend, generator) for batch in batches]
         found = meta_gradient(
             self.flat,
             self.loss,
@@ -170,6 +183,16 @@ class TrajectoryMatcher:
             synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
 
+    def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
+        """Which phase this call belongs to, and the pairs that it learns; None for all."""
+        phases = len(self.config.phases)
+        if not phases:
+            return 0, None
+        calls = int(self.state.get("calls", 0))
+        self.state = {"calls": torch.tensor(calls + 1)}
+        phase = min(calls * phases // self.iterations, phases - 1)
+        return phase, torch.arange(pairs).tensor_split(phases)[phase]
+
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
         if self.config.derivative != "auto":
@@ -179,7 +202,7 @@ class TrajectoryMatcher:
         draw = generator(setting.config.experts.seed, "derivative")
         inputs, texts = setting.real_batch(draw)
         m = min(self.config.batch_size, len(inputs), TRIAL)
-        start, target = self._snapshots(0, 0, inputs)
+        start, target = self.starts.snapshots(0, [0], inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.config.gradient == "exact"
@@ -187,13 +210,3 @@ class TrajectoryMatcher:
         name, way, why = fitting_derivative(step, start, batch, start - target, carry)
         setting.say(f"Second derivatives: {name} ({why}).")
         return way
-
-    def _draw(self, generator: torch.Generator, like: Tensor) -> tuple[Tensor, Tensor]:
-        expert = int(torch.randint(self.count, (), generator=generator))
-        epoch = int(torch.randint(self.config.max_start_epoch, (), generator=generator))
-        return self._snapshots(expert, epoch, like)
-
-    def _snapshots(self, expert: int, epoch: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        epochs = (epoch, epoch + self.config.expert_epochs)
-        start, target = self.experts.snapshots(expert, epochs).to(like)
-        return start, target

@@ -170,7 +170,12 @@ class Candidates:
     @property
     def width(self) -> int:
         """The length of a joint feature, f + d."""
-        return self._images.rows.width + self._texts.rows.width
+        return sum(self.widths)
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """f and d."""
+        return self._images.rows.width, self._texts.rows.width
 
     def norms(self) -> np.ndarray:
         """The squared norm of every joint feature. Shape: (M,)"""
@@ -184,6 +189,20 @@ class Candidates:
     def row(self, pair: int) -> np.ndarray:
         """The joint feature of one pair. Shape: (f + d,)"""
         return np.concatenate([self._images.row(pair), self._texts.row(pair)])
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Each chunk's pairs and their joint features: one pass. Shape: (chunk, f + d)"""
+        sides = zip(self._images.blocks(), self._texts.blocks(), strict=True)
+        for (pairs, image), (_, text) in sides:
+            yield pairs, torch.cat([image, text], 1)
+
+    def sides(self, joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Joint features as image and caption features, no longer standardised.
+
+        Shape: (n, f + d) -> (n, f), (n, d)
+        """
+        image, text = np.split(joint, [self._images.rows.width], axis=1)
+        return self._images.undone(image), self._texts.undone(text)
 
 
 class _Standardised:
@@ -217,6 +236,16 @@ class _Standardised:
 
     def row(self, pair: int) -> np.ndarray:
         return self.scale * (self.rows.row(pair) - self.mean)
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        mean = torch.from_numpy(self.mean).float()
+        for pairs, block in self.rows.chunks():
+            yield pairs, self.scale * (block - mean)
+
+    def undone(self, standardised: np.ndarray) -> np.ndarray:
+        """The features of which these are the standardised ones, in float32."""
+        spread = standardised / self.scale if self.scale else np.zeros_like(standardised)
+        return (self.mean + spread).astype(np.float32)
 
 
 def _even_slice(rows: np.ndarray) -> slice | None:

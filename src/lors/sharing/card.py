@@ -244,7 +244,8 @@ def _caveats(distilled: DistilledSet) -> str:
             "them are left out on purpose: whether they may be passed on is for their licence."
         )
     else:
-        start = "real images, and may still show them" if config.distill.init == "real" else "noise"
+        noise = config.distill.init == "noise"
+        start = "noise" if noise else "real images, and may still show them"
         first = (
             "The images are not photos: they were learned so that training on them resembles "
             f"training on the real data, and what they show need not exist. They began as {start}."

@@ -1,16 +1,9 @@
-"""Typed configuration: one YAML file, or the name of a preset, plus ``key=value`` overrides.
-
-A file may start from another with ``base: NAME`` and say only what differs.
-"""
+"""Every setting, by section, with its type, its default and what it means."""
 
 from __future__ import annotations
 
-import copy
-import reprlib
-from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -19,11 +12,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
 
-from lors.errors import InputError, suggestion
+from lors.errors import InputError
 
 __all__ = [
     "Config",
@@ -31,21 +23,18 @@ __all__ = [
     "DistillConfig",
     "EncoderConfig",
     "EvaluateConfig",
+    "Expected",
     "ExpertsConfig",
     "MatchingConfig",
     "SelectionConfig",
     "SimilarityConfig",
     "SplitName",
-    "difference",
-    "load_config",
-    "presets",
 ]
 
 Count = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
-CONFIG_BYTES = 100_000
 
 
 def _expanded(path: Path) -> Path:
@@ -186,6 +175,13 @@ class SelectionConfig(Section):
     )
 
 
+class PhaseConfig(Section):
+    """One phase of trajectory matching: where its inner runs start."""
+
+    min_start_epoch: int = Field(0, ge=0)
+    max_start_epoch: Count
+
+
 class MatchingConfig(Section):
     """How synthetic data is compared with real data."""
 
@@ -204,7 +200,45 @@ class MatchingConfig(Section):
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
+    min_start_epoch: int = Field(0, ge=0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
+    starts: Literal["joint", "independent"] = Field(
+        "joint", description="one start epoch for both sides, or one drawn for each (AMD)"
+    )
+    shortcut: bool = Field(
+        False, description="match straight lines from an expert's start to its end (PTM-ST)"
+    )
+    phases: tuple[PhaseConfig, ...] = Field(
+        (),
+        description="ranges of start epochs, one after the other, each for its own part of the set "
+        "(PTM-ST); default: one range for all",
+    )
+    blend: float = Field(
+        0.0,
+        ge=0,
+        description="mix the pairs of an inner step with β ~ Beta(a, a) for this a (RepBlend); "
+        "0: do not",
+    )
+
+    real_batch_size: Count | None = Field(
+        None, description="real pairs per iteration where no expert is matched; default: experts'"
+    )
+    rho: Rate = Field(
+        1.0, description="covariance: ρ, how much stronger synthetic pairs should be tied"
+    )
+    weight: float = Field(
+        0.1,
+        ge=0,
+        description="covariance: λ of the means; joint-distribution: of the kernel distances",
+    )
+    ridge: Rate = Field(
+        10.0, description="analytic: of the closed form, in mean variances of a feature"
+    )
+
+    def start_ranges(self) -> list[tuple[int, int]]:
+        """The first start epoch and the one beyond the last, of each phase."""
+        ranges = self.phases or (self,)
+        return [(each.min_start_epoch, each.max_start_epoch) for each in ranges]
 
 
 class LearningRates(Section):
@@ -220,10 +254,12 @@ class DistillConfig(Section):
     """The outer loop."""
 
     budget: Count = Field(100, description="storage, in plain pairs")
-    init: Literal["real", "noise", "replicas"] = Field(
+    init: str = Field(
         "real",
-        description="what pairs start as: drawn real pairs; noise; or half as many real pairs, "
-        "each twice, to see whether false negatives are found",
+        description="what pairs start as: drawn real pairs (real), or those of any selection; the "
+        "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
+        "the cross-covariance; noise; or replicas, half as many real pairs, each twice, to see "
+        "whether false negatives are found",
     )
     iterations: Count = 3000
     trajectories: Count | None = Field(
@@ -238,6 +274,13 @@ class DistillConfig(Section):
     )
     inner_text_rate: float | None = Field(
         None, ge=1e-4, allow_inf_nan=False, description="of the text side; default: inner_rate"
+    )
+    averaging: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="keep and evaluate an exponential average of the set with this weight on its "
+        "past, e.g. 0.99 (PTM-ST); 0: the set itself",
     )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
     retries: int = Field(
@@ -304,7 +347,10 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
-        last = self.matching.max_start_epoch - 1 + self.matching.expert_epochs
+        ranges = self.matching.start_ranges()
+        if any(first >= beyond for first, beyond in ranges):
+            raise ValueError("matching.min_start_epoch must be below matching.max_start_epoch")
+        last = max(beyond for _, beyond in ranges) - 1 + self.matching.expert_epochs
         if last > self.experts.epochs:
             raise ValueError(
                 f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
@@ -315,6 +361,15 @@ class Config(Section):
                 "synthetic features bypass the image trunk, so it cannot train: "
                 "encoder.space=features needs encoder.scope=heads"
             )
+        if self.distill.init == "centroids" and self.encoder.space != "features":
+            raise ValueError(
+                "only features can be the mean of others: set distill.init=k-means or "
+                "encoder.space=features"
+            )
+        if self.matching.blend and self.encoder.scope != "heads":
+            raise ValueError("matching.blend mixes frozen features: set encoder.scope=heads")
+        if len(self.matching.phases) > self.distill.budget:
+            raise ValueError("matching.phases has more phases than distill.budget has pairs")
         if self.matching.autocast and self.dtype != "float32":
             raise ValueError("matching.autocast=true needs dtype=float32")
         if self.encoder.space == "features" and self.data.augment:
@@ -343,141 +398,13 @@ class Config(Section):
         >>> Config(matching={"max_start_epoch": 2, "expert_epochs": 1}).expert_snapshots()
         [0, 1, 2, 10]
         """
-        starts = set(range(self.matching.max_start_epoch))
+        if self.matching.shortcut:
+            return list(range(self.experts.epochs + 1))  # the path needs them all
+        starts = {epoch for bounds in self.matching.start_ranges() for epoch in range(*bounds)}
         targets = {start + self.matching.expert_epochs for start in starts}
-        return sorted(starts | targets | {self.experts.epochs})
+        return sorted({0} | starts | targets | {self.experts.epochs})
 
     def yaml(self) -> str:
         """The configuration as a YAML file that ``load_config`` reads."""
         # In ASCII: written as they are, some characters (U+0085) would be read as line ends.
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
-
-
-def presets() -> dict[str, str]:
-    """The YAML text of every preset that comes with the package, by name."""
-    folder = files("lors") / "presets"
-    found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
-    return dict(sorted(found.items()))
-
-
-def load_config(source: str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) -> Config:
-    """Read a configuration.
-
-    Args:
-        source: a preset's name, a YAML file, or a mapping.
-        overrides: ``"section.key=value"``; the value is read as YAML.
-
-    Raises:
-        InputError: unknown preset, file, key or value; the message says which and what to do.
-
-    >>> load_config("demo", ["distill.iterations=5"]).distill.iterations
-    5
-    """
-    values = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _read(str(source))
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise InputError(f"override {override!r} is not of the form section.key=value")
-        _put(values, key.split("."), _parse(text, f"override {override!r}"), key)
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        raise InputError(_sentence(error)) from None
-
-
-def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The settings in which two nested mappings differ, as ``"key: theirs, not ours"``."""
-    lines = []
-    for key in sorted(ours.keys() | theirs.keys()):
-        a, b = ours.get(key), theirs.get(key)
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            lines += difference(a, b, f"{prefix}{key}.")
-        elif a != b:
-            lines.append(f"{prefix}{key}: {b}, not {a}")
-    return lines
-
-
-def _read(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    if name in above:
-        raise InputError(f"configuration {name!r} is its own base: {' -> '.join((*above, name))}")
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
-        text = _read_text(path)
-    else:
-        known = presets()
-        if name not in known:
-            raise InputError(
-                f"unknown preset {name!r}{suggestion(name, known)} "
-                "('lors presets' lists them; a file must end in .yaml)"
-            )
-        text = known[name]
-    values = _parse(text, f"configuration {name!r}")
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise InputError(f"configuration {name!r} must be a mapping of settings")
-    base = values.pop("base", None)
-    return _merge(_read(str(base), (*above, name)), values) if base else values
-
-
-def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The base with the changes put in, section by section."""
-    merged = dict(base)
-    for key, value in changes.items():
-        both = isinstance(value, dict) and isinstance(base.get(key), dict)
-        merged[key] = _merge(base[key], value) if both else value
-    return merged
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain values only. Without aliases, because a few lines of them can stand for gigabytes."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not supported: write the value out")
-        return super().compose_node(parent, index)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise OSError("there is no such file")
-        if path.stat().st_size > CONFIG_BYTES:
-            raise OSError(f"a configuration has at most {CONFIG_BYTES:,} bytes")
-        return path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the configuration {str(path)!r}: {error}") from None
-
-
-def _parse(text: str, what: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)
-    except Exception as error:  # PyYAML's own, and what its constructors raise on odd values
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{what} is not valid YAML: {reason}") from None
-
-
-def _put(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
-    for step in path[:-1]:
-        inner = values.setdefault(step, {})
-        if not isinstance(inner, dict):
-            raise InputError(f"override {key!r}: {step!r} is not a section")
-        values = inner
-    values[path[-1]] = value
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem pydantic found, as a sentence for the user."""
-    problem = error.errors()[0]
-    where = ".".join(str(step) for step in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        *sections, name = problem["loc"]
-        section: Any = Config
-        for step in sections:
-            annotation = section.model_fields[step].annotation
-            section = next((a for a in get_args(annotation) if a is not None), annotation)
-        return f"unknown setting {where!r}{suggestion(str(name), section.model_fields)}"
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    if not where:
-        return message
-    return f"setting {where!r} {message} (it is {reprlib.repr(problem['input'])})"

@@ -1,0 +1,137 @@
+"""Analytic matching: linear heads fitted to synthetic pairs should be those fitted to real ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lors.encoders import DualEncoder, EncodedSplit
+from lors.encoders.encoded import mean_captions
+from lors.errors import InputError
+from lors.matching.matcher import Setting, add_gradients, whole_set
+from lors.synthetic import SyntheticPairs
+
+__all__ = ["AnalyticMatcher", "Side", "head_distance", "real_sides"]
+
+CHUNK = 2048
+
+
+class Side(NamedTuple):
+    """What one head of the real data is, and what it takes to fit the same one to other data.
+
+    The head maps centred features x of its side to the features y of the other side. It is ridge
+    regression, W = (XᵀX/M + γI)⁻¹ XᵀY/M, the closed form of a linear head.
+
+    Args:
+        head: W. Shape: (f, d)
+        ridge: γ.
+    """
+
+    head: Tensor
+    ridge: float
+
+
+def head_distance(side: Side, x: Tensor, y: Tensor) -> Tensor:
+    """‖W_syn - W_real‖² / ‖W_real‖² for the head fitted to N centred pairs.
+
+    W_syn = XᵀGY with G = (XXᵀ/N + γI)⁻¹/N, which is the same head from N x N matrices. With them,
+    ‖W_syn‖² = ⟨G, XXᵀ G YYᵀ⟩ and ⟨W_syn, W_real⟩ = ⟨G, X W_real Yᵀ⟩.
+
+    Args:
+        side: the head fitted to real pairs.
+        x: features of this side. Shape: (N, f)
+        y: what they should be mapped to. Shape: (N, d)
+    """
+    count, products = len(x), x @ x.T
+    regular = products / count + side.ridge * torch.eye(count).to(x)
+    g = torch.linalg.inv(regular) / count
+    ours = (g * (products @ g @ (y @ y.T))).sum()
+    common = (g * (x @ side.head @ y.T)).sum()
+    whole = side.head.square().sum()
+    return (ours - 2 * common + whole) / whole
+
+
+def real_sides(real: EncodedSplit, model: DualEncoder, ridge: float) -> tuple[Side, Side]:
+    """The image head and the text head of the real pairs, each image with the mean of its captions.
+
+    Args:
+        real: the training split.
+        model: standardises features.
+        ridge: γ of both, as a multiple of the mean variance of a feature of the side.
+    """
+    x, y = [], []
+    for images in np.array_split(np.arange(len(real)), -(-len(real) // CHUNK)):
+        bounds = np.searchsorted(real.owner, [images[0], images[-1] + 1])
+        captions = np.arange(*bounds)
+        texts = real.captions(captions, model).cpu().numpy()
+        with torch.no_grad():
+            x.append(real.inputs(images, model))
+        y.append(torch.from_numpy(mean_captions(texts, real.owner[captions])).to(x[-1]))
+    image, text = (_centred(torch.cat(parts)).double() for parts in (x, y))
+    heads = _fitted(image, text, ridge), _fitted(text, image, ridge)
+    return heads[0], heads[1]
+
+
+def _fitted(x: Tensor, y: Tensor, ridge: float) -> Side:
+    """Shapes: (M, f), (M, d), centred"""
+    covariance = x.T @ x / len(x)
+    gamma = ridge * covariance.diagonal().mean().item()
+    regular = covariance + gamma * torch.eye(len(covariance)).to(x)
+    return Side(torch.linalg.solve(regular, x.T @ y / len(x)), gamma)
+
+
+def _centred(features: Tensor) -> Tensor:
+    return features - features.mean(0)
+
+
+class AnalyticMatcher:
+    """Analytic parameter matching (APM), for frozen trunks: no expert, no network, no inner run.
+
+    The image head maps image features to text features, the text head the other way round, both by
+    ridge regression. The two heads of the real pairs are computed once; the objective is how far
+    those of the synthetic pairs are from them, relative to their size. A learned similarity says
+    which texts, in which mixture, an image is mapped to: SY in the place of Y. The inner rates are
+    not learned.
+
+    Paper: `Efficient Multi-modal Dataset Distillation via Analytic Parameter Matching
+    <https://icml.cc/virtual/2026/poster/63258>`_, of which only the abstract was at hand: that the
+    closed form is ridge regression onto the other side is our reading.
+
+    Args:
+        setting: the real pairs.
+    """
+
+    learns_rates = False
+
+    def __init__(self, setting: Setting) -> None:
+        config = setting.config
+        if config.encoder.scope != "heads":
+            raise InputError(
+                "analytic matching compares heads on frozen features: set encoder.scope=heads"
+            )
+        self.model = setting.flat.model
+        like = next(self.model.parameters())
+        sides = real_sides(setting.real, self.model, config.matching.ridge)
+        self.image, self.text = (Side(side.head.to(like), side.ridge) for side in sides)
+        self.state: dict[str, Tensor] = {}
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        """Add the gradient of the objective to images, texts and similarity.
+
+        Args:
+            synthetic: the set being learned.
+            generator: nothing is left to chance.
+
+        Returns:
+            The relative distance of the image heads plus that of the text heads: 0 means equal, 2
+            is what heads of zeros have.
+        """
+        inputs, texts, similarity = whole_set(synthetic, self.model)
+        x, y = _centred(inputs), _centred(texts)
+        objective = head_distance(self.image, x, similarity @ y)
+        objective = objective + head_distance(self.text, y, similarity.T @ x)
+        add_gradients(objective, synthetic)
+        return objective.item()

@@ -1,0 +1,102 @@
+"""Joint distribution matching: synthetic pairs should lie where real pairs lie, as pairs."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lors.matching.matcher import Setting, add_gradients, whole_set
+from lors.matching.starts import Starts
+from lors.synthetic import SyntheticPairs
+
+__all__ = ["JointDistributionMatcher", "joint_distance", "kernel_distance"]
+
+
+def kernel_distance(real: Tensor, synthetic: Tensor) -> Tensor:
+    """The squared maximum mean discrepancy of two samples, with a Gaussian kernel.
+
+    The kernel is exp(-‖a - b‖² / 2σ²), where σ² is the median of ‖a - b‖² among the real ones. It
+    is zero for equal samples, and at most 2.
+
+    Args:
+        real: Shape: (m, d), m > 1
+        synthetic: Shape: (n, d)
+    """
+    squares = torch.cdist(real, real).square()
+    off = ~torch.eye(len(real), dtype=torch.bool, device=real.device)
+    scale = 2 * squares[off].median().clamp(min=torch.finfo(real.dtype).tiny)
+
+    def mean_kernel(a: Tensor, b: Tensor) -> Tensor:
+        distances = a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
+        return (-distances / scale).exp().mean()
+
+    cross = mean_kernel(real, synthetic)
+    return mean_kernel(real, real) - 2 * cross + mean_kernel(synthetic, synthetic)
+
+
+def joint_distance(real: tuple[Tensor, Tensor], synthetic: tuple[Tensor, Tensor]) -> Tensor:
+    """Kernel distances of where u + v points, on which a pair agrees, and of where u - v points.
+
+    Unlike the distances of images and of texts apart, they change if captions are exchanged.
+
+    Args:
+        real: u and v of real pairs. Shapes: (m, d), (m, d)
+        synthetic: of synthetic pairs. Shapes: (n, d), (n, d)
+    """
+    distances = [
+        kernel_distance(*(F.normalize(u + sign * v, dim=1) for u, v in (real, synthetic)))
+        for sign in (1, -1)
+    ]
+    return torch.stack(distances).sum()
+
+
+class JointDistributionMatcher:
+    """Multimodal distribution matching (MDM).
+
+    Every iteration draws two snapshots of an expert, from its range of start epochs, and a point on
+    the line between them: that is the network. The objective is the contrastive loss of the
+    synthetic pairs plus ``matching.weight`` times ``joint_distance`` to a real batch. With a
+    learned similarity, only the contrastive loss knows of it; it pulls S towards what the network
+    sees, with nothing to stop it but the number of iterations, so its rate should be small. The
+    inner rates are not learned.
+
+    The paper draws independently trained networks near one pretrained anchor. Heads have no common
+    anchor, and the middle between two of them is no network; hence two snapshots of one expert.
+
+    Paper: `Multimodal Distribution Matching for Vision-Language Dataset Distillation
+    <https://arxiv.org/abs/2605.23482>`_
+
+    Args:
+        setting: the real pairs, the experts, the contrastive loss.
+    """
+
+    learns_rates = False
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.weight = setting, setting.config.matching.weight
+        self.starts = Starts(setting.experts(), setting.flat, setting.config)
+        self.network = setting.model("joint distribution")
+        self.state: dict[str, Tensor] = {}
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        """Add the gradient of the objective to images, texts and similarity.
+
+        Args:
+            synthetic: the set being learned.
+            generator: draws the network and the real batch.
+
+        Returns:
+            The objective.
+        """
+        theta = self.starts.between(generator, synthetic.images)
+        self.setting.flat.load(theta, self.network)
+        inputs, texts = self.setting.real_batch(generator)
+        with torch.no_grad():
+            real = self.network.embed_images(inputs), self.network.embed_texts(texts)
+        batch = whole_set(synthetic, self.network)
+        u, v = self.network.embed_images(batch.inputs), self.network.embed_texts(batch.texts)
+        contrastive = self.setting.loss(self.network.logits(u, v), batch.similarity)
+        objective = contrastive + self.weight * joint_distance(real, (u, v))
+        add_gradients(objective, synthetic)
+        return objective.item()

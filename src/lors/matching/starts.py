@@ -1,0 +1,82 @@
+"""Where an inner run starts and what it should reach: drawn from the experts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from lors.config import Config
+from lors.encoders import FlatModel
+from lors.experts import TrajectoryStore
+from lors.matching.shortcut import Shortcuts
+
+__all__ = ["Starts", "Trajectories"]
+
+
+class Trajectories(Protocol):
+    """Experts as they are, or made straight."""
+
+    def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+        """The parameters of an expert after these epochs. Shape: (len(epochs), P)"""
+        ...
+
+
+class Starts:
+    """Draws θ₀ = expert[s] and θ* = expert[s + k].
+
+    With ``matching.starts=independent`` the image side and the text side of the same expert each
+    have an epoch s of their own, so that a set meets sides that are unequally far. This is AMD's
+    finding: the text side learns faster, and one epoch for both is too early for one of them.
+
+    Args:
+        experts: the trajectories to match.
+        flat: the dual encoder, which tells the sides and the weight tensors of θ.
+        config: how to match.
+    """
+
+    def __init__(self, experts: TrajectoryStore, flat: FlatModel, config: Config) -> None:
+        self.config, self.sides, self.count = config.matching, flat.sides, config.experts.count
+        self.experts: Trajectories = experts
+        if self.config.shortcut:
+            self.experts = Shortcuts(experts, config.experts.epochs, flat.sizes)
+
+    def draw(
+        self, generator: torch.Generator, like: Tensor, phase: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        """A start and its target. Shapes: (P,), (P,)
+
+        Args:
+            generator: draws the expert and the epochs.
+            like: gives the device and the type.
+            phase: whose range the epochs are drawn from.
+        """
+        first, beyond = self.config.start_ranges()[phase]
+        expert = int(torch.randint(self.count, (), generator=generator))
+        epochs = [int(torch.randint(first, beyond, (), generator=generator))]
+        if self.config.starts == "independent":
+            epochs.append(int(torch.randint(first, beyond, (), generator=generator)))
+        return self.snapshots(expert, epochs, like)
+
+    def between(self, generator: torch.Generator, like: Tensor) -> Tensor:
+        """A point drawn evenly on the line between two drawn snapshots of an expert. Shape: (P,)"""
+        bounds = self.config.start_ranges()[0]
+        expert = int(torch.randint(self.count, (), generator=generator))
+        epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
+        share = torch.rand((), generator=generator).item()
+        first, second = self.experts.snapshots(expert, epochs).to(like)
+        return torch.lerp(first, second, share)
+
+    def snapshots(self, expert: int, epochs: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """θ₀ and θ* of one epoch, or of one for each side."""
+        runs = [(epoch, epoch + self.config.expert_epochs) for epoch in epochs]
+        found = [self.experts.snapshots(expert, run).to(like) for run in runs]
+        if len(found) == 1:
+            start, target = found[0]
+        else:
+            image, text = found
+            images = self.sides[0]
+            start, target = torch.cat([image[:, :images], text[:, images:]], 1)
+        return start, target

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lors.config import load_config
+from lors.distill import Distillation
+from lors.encoders import EncodedSplit
+from lors.errors import InputError
+from lors.matching import AnalyticMatcher
+from lors.matching.analytic import Side, head_distance, real_sides
+from lors.seeding import generator
+from lors.similarity import Fixed
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+
+
+@pytest.fixture(scope="module")
+def double() -> Workbench:
+    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES]))
+
+
+def fitted(x: Tensor, y: Tensor, ridge: float) -> Tensor:
+    """Ridge regression as least squares: √γ I below the data, targets of zero for it."""
+    scaled = torch.cat([x / len(x) ** 0.5, ridge**0.5 * torch.eye(x.shape[1]).to(x)])
+    targets = torch.cat([y / len(y) ** 0.5, torch.zeros(x.shape[1], y.shape[1]).to(y)])
+    return torch.linalg.lstsq(scaled, targets).solution
+
+
+@pytest.mark.parametrize("pairs", [3, 12])  # fewer and more than features
+def test_the_distance_is_that_of_the_fitted_heads(pairs: int) -> None:
+    draw = generator(0)
+    x, y, head = (
+        torch.randn(shape, generator=draw, dtype=torch.double)
+        for shape in ((pairs, 6), (pairs, 4), (6, 4))
+    )
+    expected = (fitted(x, y, 0.3) - head).square().sum() / head.square().sum()
+    torch.testing.assert_close(head_distance(Side(head, 0.3), x, y), expected)
+
+
+def centred(bench: Workbench) -> tuple[Tensor, Tensor]:
+    real, model = bench.real["train"], bench.flat.model
+    x = real.inputs(np.arange(len(real)), model)
+    texts, owner = real.captions(np.arange(len(real.texts)), model), torch.from_numpy(real.owner)
+    y = torch.stack([texts[owner == image].mean(0) for image in range(len(real))])
+    return x - x.mean(0), y - y.mean(0)
+
+
+def test_the_heads_of_the_real_pairs_are_ridge_regressions(
+    double: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = centred(double)
+    for chunk in (64, 2048):
+        monkeypatch.setattr("lors.matching.analytic.CHUNK", chunk)
+        image, text = real_sides(double.real["train"], double.flat.model, ridge=0.5)
+        for side, (a, b) in ((image, (x, y)), (text, (y, x))):
+            assert side.ridge == pytest.approx(0.5 * a.square().mean().item(), rel=1e-6)
+            torch.testing.assert_close(side.head, fitted(a, b, side.ridge), rtol=1e-4, atol=1e-6)
+
+
+def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
+    double: Workbench,
+) -> None:
+    real, model, index = double.real["train"], double.flat.model, np.arange(7)
+    first = np.searchsorted(real.owner, index)
+    seven = EncodedSplit(real.images[:7], real.texts[first], index)
+    matcher = AnalyticMatcher(dataclasses.replace(double.setting(), real=seven))
+    pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
+    assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
+    pairs.texts.data.zero_()
+    assert matcher.backward(pairs, generator(0)) == pytest.approx(2)
+
+
+def test_gradient_equals_central_differences(double: Workbench) -> None:
+    pairs, matcher = double.start(), AnalyticMatcher(double.setting())
+    right = pairs.get_parameter("similarity.right")
+    right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
+    names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
+    assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
+    assert pairs.rates.grad is None
+
+
+def test_a_similarity_exchanges_what_images_are_mapped_to(double: Workbench) -> None:
+    """Pairs whose texts are exchanged, with an S that exchanges them back, are the same."""
+    pairs, matcher = double.start(), AnalyticMatcher(double.setting())
+    plain = SyntheticPairs(pairs.images.data, pairs.texts.data)
+    order = torch.randperm(len(plain), generator=generator(0))
+    back = torch.eye(len(plain))[:, order.argsort()].T
+    exchanged = SyntheticPairs(plain.images.data, plain.texts.data[order], Fixed(len(plain), back))
+    found = [matcher.backward(p.double(), generator(0)) for p in (plain, exchanged)]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_matching_brings_the_heads_together() -> None:
+    rates = ["distill.learning_rates.images=3", "distill.learning_rates.texts=3"]
+    bench = Workbench(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
+    run, matcher = (
+        Distillation(bench.start(), bench.config.distill, 0),
+        AnalyticMatcher(bench.setting()),
+    )
+    losses = [run.step(matcher) for _ in range(40)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_heads_on_trunks_that_train_have_no_closed_form() -> None:
+    bench = Workbench(load_config("tiny"))
+    with pytest.raises(InputError, match=r"encoder\.scope=heads"):
+        AnalyticMatcher(bench.setting())

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.distill import Distillation
+from lors.encoders import DualEncoder, EncodedSplit
+from lors.experts import TrajectoryStore
+from lors.losses import nce
+from lors.matching import CovarianceMatcher
+from lors.matching.covariance import covariance_distance
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.training import Batch
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+
+
+@pytest.fixture(scope="module")
+def double() -> Workbench:
+    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES]))
+
+
+def batch(pairs: int, seed: int) -> Batch:
+    draw = generator(seed)
+    shapes = ((pairs, 6), (pairs, 4), (pairs, pairs))
+    return Batch(*(torch.randn(s, generator=draw, dtype=torch.double) for s in shapes))
+
+
+def covariance(batch: Batch) -> torch.Tensor:
+    """By definition: the whole matrix."""
+    x, y = batch.inputs - batch.inputs.mean(0), batch.texts - batch.texts.mean(0)
+    return x.T @ batch.similarity @ y / len(x)
+
+
+@pytest.mark.parametrize("rho", [1.0, 2.0])
+def test_the_expansion_is_the_norm_of_the_difference_of_the_matrices(rho: float) -> None:
+    real, synthetic = batch(9, 0), batch(5, 1)
+    expected = (rho * covariance(real) - covariance(synthetic)).square().sum()
+    torch.testing.assert_close(covariance_distance(real, synthetic, rho), expected)
+
+
+def test_without_off_diagonals_it_is_the_usual_cross_covariance() -> None:
+    real = batch(9, 0)._replace(similarity=torch.eye(9, dtype=torch.double))
+    expected = np.cov(real.inputs.T, real.texts.T, bias=True)[:6, 6:]
+    np.testing.assert_allclose(covariance(real), expected)
+
+
+def test_scaled_pairs_are_what_rho_asks_for() -> None:
+    real = batch(9, 0)
+    twice = real._replace(inputs=2 * real.inputs)
+    assert covariance_distance(real, twice, 2.0).item() == pytest.approx(0, abs=1e-9)
+    assert covariance_distance(real, twice, 1.0).item() > 1
+
+
+def test_gradient_equals_central_differences(double: Workbench) -> None:
+    pairs, matcher = double.start(), CovarianceMatcher(double.setting())
+    right = pairs.get_parameter("similarity.right")
+    right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
+    matcher.backward(pairs, generator(0))
+    state = matcher.state
+
+    def match(pairs: SyntheticPairs) -> float:
+        matcher.state = state
+        return matcher.backward(pairs, generator("same"))
+
+    names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
+    assert_gradient_is_slope(match, pairs, names)
+    assert pairs.rates.grad is None
+
+
+def known(bench: Workbench, *settings: str) -> tuple[CovarianceMatcher, EncodedSplit]:
+    """Seven real pairs, so that a real batch is always all of them, and no experts."""
+    real = bench.real["train"]
+    first = np.searchsorted(real.owner, np.arange(7))
+    seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
+
+    def experts() -> TrajectoryStore:
+        raise AssertionError("CovMatch has no experts")
+
+    config = load_config("tiny", ["dtype=float64", *FEATURES, "matching.steps=3", *settings])
+    setting = dataclasses.replace(
+        bench.setting(),
+        config=config,
+        real=seven,
+        experts=experts,
+        model=lambda *keys: bench.model("known"),
+    )
+    return CovarianceMatcher(setting), seven
+
+
+def inputs(real: EncodedSplit, model: DualEncoder) -> tuple[torch.Tensor, torch.Tensor]:
+    return real.inputs(np.arange(7), model), real.captions(np.arange(7), model)
+
+
+def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> None:
+    matcher, real = known(double)
+    pairs = SyntheticPairs(*inputs(real, double.flat.model)).double()
+    assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
+
+
+def test_lambda_weighs_the_distance_of_mean_embeddings(double: Workbench) -> None:
+    found = []
+    for weight in (0, 0.5):
+        matcher, real = known(double, f"matching.weight={weight}")
+        pairs = double.start()
+        found.append(matcher.backward(pairs, generator(0)))
+    model, (x, y) = double.model("known"), inputs(real, double.flat.model)
+    u = model.embed_images(x), model.embed_images(pairs.images)
+    v = model.embed_texts(y), model.embed_texts(pairs.texts)
+    means = torch.stack([(a.mean(0) - b.mean(0)).square().sum() for a, b in (u, v)]).sum()
+    assert found[1] - found[0] == pytest.approx(0.5 * means.item(), rel=1e-6)
+
+
+def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
+    double: Workbench,
+) -> None:
+    matcher, real = known(double)
+    pairs, model = double.start(), double.model("known")
+    x, y = inputs(real, model)
+    optimizer = torch.optim.SGD([p for side in model.sides() for p in side], 0.1)
+    for step in range(3):
+        matcher.backward(pairs, generator(step))
+        optimizer.zero_grad()
+        nce(model(x, y)).backward()  # the order of the batch does not matter
+        optimizer.step()
+        torch.testing.assert_close(matcher.state["theta"], double.flat.flatten(model))
+    assert matcher.state["step"].item() == 0
+    matcher.backward(pairs, generator(3))
+    model = double.model("known")
+    optimizer = torch.optim.SGD([p for side in model.sides() for p in side], 0.1)
+    nce(model(x, y)).backward()
+    optimizer.step()
+    torch.testing.assert_close(matcher.state["theta"], double.flat.flatten(model))
+
+
+def test_matching_brings_the_cross_covariances_together() -> None:
+    rates = ["distill.learning_rates.images=0.05", "distill.learning_rates.texts=0.05"]
+    settings = [*FEATURES, *rates, "similarity.kind=identity", "matching.real_batch_size=200"]
+    bench = Workbench(load_config("tiny", [*settings, "matching.weight=0"]))
+    run, losses = Distillation(bench.start(), bench.config.distill, 0), []
+    matcher = CovarianceMatcher(bench.setting())
+    for _ in range(30):
+        losses.append(run.step(matcher))
+    assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
+
+
+def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    rates = [f"distill.learning_rates.{part}=0.01" for part in ("images", "texts", "similarity")]
+    config = load_config("tiny", rates).distill
+
+    def run() -> Distillation:
+        return Distillation(bench.start(), config, 0)
+
+    whole, matcher = run(), CovarianceMatcher(bench.setting())
+    for step in range(5):
+        if step == 2:
+            whole.save(tmp_path / "checkpoint.safetensors")
+        whole.step(matcher)
+    resumed, matcher = run(), CovarianceMatcher(bench.setting())
+    resumed.resume(tmp_path / "checkpoint.safetensors")
+    for _ in range(3):
+        resumed.step(matcher)
+    assert torch.equal(resumed.synthetic.images, whole.synthetic.images)
+
+
+def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
+    settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
+    bench = Workbench(load_config("tiny", settings))
+    pairs = bench.start()
+    CovarianceMatcher(bench.setting()).backward(pairs, generator(0))
+    for part in (pairs.images, pairs.texts):
+        assert part.grad is not None
+        assert part.grad.isfinite().all()
+        assert part.grad.any()

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lors.config import load_config
+from lors.encoders import EncodedSplit
+from lors.experts import TrajectoryStore
+from lors.matching import JointDistributionMatcher
+from lors.matching.joint_distribution import joint_distance, kernel_distance
+from lors.matching.starts import Starts
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+RANGE = ["matching.min_start_epoch=1", "matching.max_start_epoch=3"]
+
+
+@pytest.fixture(scope="module")
+def double() -> Workbench:
+    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *RANGE]))
+
+
+def points(count: int, seed: int) -> Tensor:
+    draw = torch.randn(count, 4, generator=generator(seed), dtype=torch.double)
+    return F.normalize(draw, dim=1)
+
+
+def test_kernel_distance_equals_a_loop_over_pairs() -> None:
+    real, synthetic = points(6, 0), points(3, 1)
+    squares = [
+        (a - b).square().sum() for i, a in enumerate(real) for j, b in enumerate(real) if i != j
+    ]
+    median = torch.stack(squares).median().item()
+
+    def mean(left: Tensor, right: Tensor) -> float:
+        values = [
+            math.exp(-(a - b).square().sum().item() / (2 * median)) for a in left for b in right
+        ]
+        return sum(values) / len(values)
+
+    expected = mean(real, real) - 2 * mean(real, synthetic) + mean(synthetic, synthetic)
+    assert kernel_distance(real, synthetic).item() == pytest.approx(expected)
+
+
+def test_equal_samples_are_at_no_distance_and_others_are() -> None:
+    real = points(6, 0)
+    assert kernel_distance(real, real.flip(0)).item() == pytest.approx(0, abs=1e-12)
+    assert kernel_distance(real, -real).item() > 1e-3
+
+
+def test_captions_that_are_exchanged_show() -> None:
+    u, v = points(8, 0), points(8, 1)
+    v = F.normalize(u + 0.3 * v, dim=1)  # each text near to its image
+    assert joint_distance((u, v), (u, v)).item() == pytest.approx(0, abs=1e-12)
+    assert kernel_distance(v, v.roll(1, 0)).item() == pytest.approx(0, abs=1e-12)
+    assert joint_distance((u, v), (u, v.roll(1, 0))).item() > 0.1
+
+
+class Counting(TrajectoryStore):
+    """Every parameter of expert e after epoch t is 100 e + t."""
+
+    def __init__(self) -> None:
+        pass
+
+    def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+        return (100.0 * expert + torch.tensor(list(epochs)).float())[:, None]
+
+
+def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Workbench) -> None:
+    settings = ["experts.epochs=9", "matching.min_start_epoch=4", "matching.max_start_epoch=8"]
+    starts = Starts(Counting(), bench.flat, load_config("tiny", settings))
+    drawn = [starts.between(generator(key), torch.zeros(1)).item() for key in range(200)]
+    for expert in range(2):
+        epochs = [value - 100 * expert for value in drawn if value // 100 == expert]
+        assert 4 <= min(epochs) < 4.5
+        assert 6.5 < max(epochs) <= 7
+        assert len({round(epoch, 3) for epoch in epochs}) > 30
+
+
+def test_gradient_equals_central_differences(double: Workbench) -> None:
+    pairs, matcher = double.start(), JointDistributionMatcher(double.setting())
+    right = pairs.get_parameter("similarity.right")
+    right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
+    names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
+    assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
+    assert pairs.rates.grad is None
+
+
+def test_real_pairs_have_only_their_contrastive_loss(double: Workbench) -> None:
+    real, model = double.real["train"], double.flat.model
+    first = np.searchsorted(real.owner, np.arange(7))
+    seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
+    setting = dataclasses.replace(double.setting(), real=seven)
+    matcher = JointDistributionMatcher(setting)
+    index = np.arange(7)
+    pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
+    found = matcher.backward(pairs, generator(0))
+    logits = matcher.network(pairs.images, pairs.texts)
+    expected = double.loss(logits, torch.eye(7, dtype=torch.double)).item()
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_weight_is_that_of_the_kernel_distances(double: Workbench) -> None:
+    found = []
+    for weight in (0, 1, 3):
+        config = load_config(
+            "tiny", [*FEATURES, *RANGE, "dtype=float64", f"matching.weight={weight}"]
+        )
+        matcher = JointDistributionMatcher(dataclasses.replace(double.setting(), config=config))
+        found.append(matcher.backward(double.start(), generator(0)))
+    assert found[2] - found[0] == pytest.approx(3 * (found[1] - found[0]))
+    assert found[1] > found[0]

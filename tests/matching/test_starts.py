@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from lors.config import load_config
+from lors.errors import InputError
+from lors.experts import TrajectoryStore
+from lors.matching import TrajectoryMatcher
+from lors.matching.starts import Starts
+from lors.seeding import generator
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+
+class Counting(TrajectoryStore):
+    """Every parameter of expert e after epoch t is 100 e + t."""
+
+    def __init__(self, parameters: int) -> None:
+        self.parameters = parameters
+
+    def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+        values = 100.0 * expert + torch.tensor(list(epochs)).float()
+        return values[:, None].expand(-1, self.parameters)
+
+
+def drawn(bench: Workbench, *settings: str, phase: int = 0) -> set[tuple[int, int, int]]:
+    """The expert and the epoch of each side, of many draws."""
+    config = load_config("tiny", ["experts.epochs=9", *settings])
+    starts, draw = Starts(Counting(sum(bench.flat.sides)), bench.flat, config), generator(0)
+    found = set()
+    for _ in range(100):
+        start, target = starts.draw(draw, torch.zeros(1), phase)
+        sides = start.split(bench.flat.sides)
+        assert all((side == side[0]).all() for side in sides)
+        torch.testing.assert_close(
+            target - start, torch.full_like(start, config.matching.expert_epochs)
+        )
+        (expert, image), (other, text) = (divmod(int(side[0]), 100) for side in sides)
+        assert expert == other
+        found.add((expert, image, text))
+    return found
+
+
+def test_both_sides_start_together_unless_they_are_independent(bench: Workbench) -> None:
+    settings = ["matching.max_start_epoch=3", "matching.expert_epochs=2"]
+    assert drawn(bench, *settings) == {(e, s, s) for e in range(2) for s in range(3)}
+    independent = drawn(bench, *settings, "matching.starts=independent")
+    assert independent == {(e, v, t) for e in range(2) for v in range(3) for t in range(3)}
+
+
+def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(bench: Workbench) -> None:
+    found = drawn(bench, "matching.min_start_epoch=2", "matching.max_start_epoch=4")
+    assert {image for _, image, _ in found} == {2, 3}
+    phases = "matching.phases=[{max_start_epoch: 2}, {min_start_epoch: 5, max_start_epoch: 8}]"
+    assert {image for _, image, _ in drawn(bench, phases)} == {0, 1}
+    assert {image for _, image, _ in drawn(bench, phases, phase=1)} == {5, 6, 7}
+
+
+@pytest.mark.parametrize("ratio", ["merged", "separate"])
+def test_gradients_of_independent_starts_are_slopes(ratio: str) -> None:
+    settings = ["dtype=float64", "matching.derivative=double", f"matching.ratio={ratio}"]
+    bench = Workbench(load_config("tiny", [*settings, "matching.starts=independent"]))
+    matcher, pairs = TrajectoryMatcher(bench.setting()), bench.start()
+    unequal = next(k for k in range(99) if len(set(epochs(matcher, k))) == 2)
+    assert_gradient_is_slope(
+        lambda pairs: matcher.backward(pairs, generator(unequal)), pairs, ("texts", "rates")
+    )
+
+
+def epochs(matcher: TrajectoryMatcher, key: int) -> list[int]:
+    """The start epochs that a matcher draws with this key."""
+    asked: list[int] = []
+    experts = matcher.starts.experts
+
+    class Asked(Counting):
+        def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+            asked.append(epochs[0])
+            return experts.snapshots(expert, epochs)
+
+    matcher.starts.experts = Asked(0)
+    matcher.starts.draw(generator(key), torch.zeros(1))
+    matcher.starts.experts = experts
+    return asked
+
+
+def test_compact_experts_keep_what_phases_need() -> None:
+    phases = "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 4, max_start_epoch: 6}]"
+    config = load_config("tiny", ["experts.epochs=9", phases])
+    assert config.expert_snapshots() == [0, 1, 4, 5, 6, 9]
+    with pytest.raises(InputError, match="expert epoch 6"):
+        load_config("tiny", [phases])
+
+
+def test_ranges_without_an_epoch_are_refused() -> None:
+    for setting in (
+        "matching.min_start_epoch=2",
+        "matching.phases=[{min_start_epoch: 1, max_start_epoch: 1}]",
+    ):
+        with pytest.raises(InputError, match="must be below"):
+            load_config("tiny", [setting])
