@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -109,7 +112,7 @@ def trained() -> list[int]:
         mine.append(expert)
         return train(expert, *rest)
 
-    bench._snapshots = note  # type: ignore[method-assign]
+    setattr(bench, "_snapshots", note)  # noqa: B010
     bench.experts()
     return mine
 
@@ -226,3 +229,33 @@ def test_a_rank_that_does_not_answer_ends_the_others_after_the_timeout(
     assert processes[0].exitcode == 1
     processes[1].kill()
     processes[1].join()
+
+
+def test_torchrun_starts_the_ranks_again_when_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ["experts.count=4", "experts.epochs=12"]
+    expected = Workbench(load_config("tiny", settings)).experts()
+    monkeypatch.setenv("LORS_HOME", str(tmp_path))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    launch += ["--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]
+    with subprocess.Popen(launch, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as torchrun:
+        while not list(tmp_path.glob("experts/*/unfinished-*/epoch-0001.safetensors")):
+            assert torchrun.poll() is None, torchrun.communicate()
+            time.sleep(0.01)
+        psutil.Process(torchrun.pid).children()[1].kill()
+        _, errors = torchrun.communicate()
+        assert torchrun.returncode == 0, errors
+    for expert in range(4):
+        (found,) = tmp_path.glob(f"experts/*/expert-{expert:03d}.safetensors")
+        ours, theirs = (load(path, "trajectory")[1] for path in (found, expected.path(expert)))
+        assert torch.equal(ours["theta"], theirs["theta"])
+
+
+def test_a_command_for_one_process_refuses_several() -> None:
+    environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
+    found = subprocess.run(
+        [sys.executable, "-m", "lors", "info", "x"], env=environment, capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert "lors info is for one process: run it without torchrun" in found.stderr
