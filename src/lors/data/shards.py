@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from lors.errors import InputError
 
@@ -145,11 +146,17 @@ class ShardedRows:
             inside = ascending[first:last] - self._starts[place]
             for part, block in self._shards[place].take(inside):
                 here = slice(first + part.start, first + part.stop)
-                found[here if order is None else order[here]] = block
+                found[here if order is None else order[here]] = _as_float32(block)
 
 
 Features = np.ndarray | ShardedRows
 """One row of numbers each, in memory or in files. Shape: (M, d)"""
+
+
+def _as_float32(block: np.ndarray) -> np.ndarray:
+    # For many numbers, torch is several times as fast as numpy.
+    many = block.dtype == np.float16 and len(block) > 16
+    return torch.from_numpy(block).float().numpy() if many else block
 
 
 def _opened(path: Path) -> Any:

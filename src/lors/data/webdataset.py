@@ -25,7 +25,7 @@ from lors.data.pairs import Item
 from lors.data.patterns import matching_files
 from lors.errors import InputError
 
-__all__ = ["find_shards", "read_webdataset", "shard_items"]
+__all__ = ["find_shards", "read_webdataset", "shard_items", "shard_version"]
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
@@ -72,9 +72,7 @@ def shard_items(root: Path, shard: Path) -> list[Item]:
     Raises:
         InputError: it is damaged, or a key lacks an image or a caption.
     """
-    stat = shard.stat()
-    version = f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
-    items = []
+    version, items = shard_version(root, shard), []
     for key, members in _index(shard).items():
         where = f"{key!r} in the shard {str(shard)!r}"
         image = _first(members, IMAGES, where, "image")
@@ -82,6 +80,12 @@ def shard_items(root: Path, shard: Path) -> list[Item]:
         load = partial(_load, shard, members[image], where)
         items.append(Item(f"{version}|{key}", captions, load))
     return items
+
+
+def shard_version(root: Path, shard: Path) -> str:
+    """Changes when the shard does; the key of an item is this, a bar, and the key in its shard."""
+    stat = shard.stat()
+    return f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
 
 
 def _index(shard: Path) -> dict[str, dict[str, Place]]:
