@@ -26,9 +26,9 @@ __all__ = ["run_ranks", "start_ranks"]
 
 
 def _context() -> ForkServerContext:
-    """Processes that start with torch imported: the import takes longer than most tests."""
+    """Processes that start with all imported: that takes longer than most tests."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["torch.distributed", "lors.workbench", "lors.pipeline"])
+    context.set_forkserver_preload(["pytest", "hypothesis", "lors.pipeline"])
     return context
 
 

@@ -22,6 +22,7 @@ from lors.config import Config, SimilarityConfig
 from lors.data import find_pairs
 from lors.data.arrays import read_array
 from lors.data.cache import cached_array, fingerprint
+from lors.data.shards import Features
 from lors.distilled import DistilledSet
 from lors.encoders import (
     DualEncoder,
@@ -36,8 +37,8 @@ from lors.encoders import (
 from lors.encoders.encoded import mean_captions
 from lors.encoders.features import cached_features
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import has_batch_norm, image_trunk, trunk_key
-from lors.encoders.scorer import open_clip_embeddings
+from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
+from lors.encoders.scorer import given_embeddings, open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.experts import Snapshot, TrajectoryStore, train_expert
@@ -47,9 +48,8 @@ from lors.losses import LOSSES
 from lors.matching import MATCHERS, Matcher, Setting
 from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
-from lors.seeding import derive_seed, generator, global_seed
+from lors.seeding import derive_seed, generator
 from lors.selection import SELECTIONS, Candidates, Choice, Pool
-from lors.selection.score import pair_scores
 from lors.similarity import Fixed, Similarity, build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
@@ -150,18 +150,15 @@ class Workbench:
         config = self.config.encoder
         if config.scope != "heads" or self.pairs.splits["train"].texts is not None:
             return None
-        with global_seed(0, "trunk"):
-            trunk = image_trunk(config.image, config.image_weights, config.size())
-        trunk = trunk.eval().requires_grad_(False)
-        return trunk.to(self.device).to(memory_format=torch.channels_last)
+        return frozen_trunk(config, self.device)
 
-    def _features(self, name: str) -> np.ndarray:
+    def _features(self, name: str) -> Features:
         split = self.pairs.splits[name]
         if self._trunk is None:
             return split.images
         return cached_features(split, self._trunk, self.image_trunk, self.progress)
 
-    def _texts(self, name: str) -> np.ndarray:
+    def _texts(self, name: str) -> Features:
         split = self.pairs.splits[name]
         if split.texts is not None:
             return split.texts
@@ -345,7 +342,7 @@ class Workbench:
             size=len(real),
             candidates=lambda: Candidates(*self._joint_features, captions),
             learned=self._learned,
-            scores=lambda: pair_scores(*self._scorer_embeddings, captions),
+            embeddings=lambda: (*self._scorer_embeddings, captions),
             rng=rng,
         )
         chosen, scores = SELECTIONS[kind](pool, count)
@@ -375,22 +372,24 @@ class Workbench:
         return Fixed(count, _calibrated(_unit(u[real[0]]) @ _unit(v[real[1]]).T))
 
     @cached_property
-    def _joint_features(self) -> tuple[np.ndarray, np.ndarray]:
+    def _joint_features(self) -> tuple[Features, Features]:
         """What selection compares pairs by: frozen features, or embeddings where a trunk trains."""
         if self.config.encoder.scope == "heads":
             return self._features("train"), self._texts("train")
         return self._expert_embeddings
 
     @cached_property
-    def _scorer_embeddings(self) -> tuple[np.ndarray, np.ndarray]:
+    def _scorer_embeddings(self) -> tuple[Features, Features]:
         """The training split in the scorer's joint space. Shapes: (M, e), (C, e)"""
         if self.config.scorer == "expert":
             return self._expert_embeddings
         split = self.pairs.splits["train"]
+        if self.config.scorer == "given":
+            return given_embeddings(split)
         return open_clip_embeddings(self.config.scorer, split, self.device, self.progress)
 
     @cached_property
-    def _expert_embeddings(self) -> tuple[np.ndarray, np.ndarray]:
+    def _expert_embeddings(self) -> tuple[Features, Features]:
         """The training split in the first expert's joint space, from the cache."""
         store, real = self.experts(), self.real["train"]
 

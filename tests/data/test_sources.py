@@ -63,7 +63,7 @@ def test_missing_splits_are_held_out_from_train_and_disjoint(folder: Path) -> No
         "val": 2,
         "test": 2,
     }
-    greys = [grey for split in pairs.splits.values() for grey in split.images[:, 0, 0, 0]]
+    greys = [grey for split in pairs.splits.values() for grey in split.images[:][:, 0, 0, 0]]
     assert len(set(greys)) == 20
 
 

@@ -86,6 +86,28 @@ def _run(
 
 
 @app.command()
+def encode(
+    config: Source,
+    out: Annotated[Path, typer.Option(help="Folder for the embeddings.")],
+    overrides: Overrides = None,
+) -> None:
+    """Embed WebDataset shards by frozen trunks, one by one.
+
+    For data larger than memory: the other commands then read the embeddings. Several processes
+    share the shards, and the same command continues where it stopped.
+    """
+    from lors.config import load_config
+    from lors.encode import encode_shards
+
+    with Display() as display:
+        encode_shards(load_config(config, overrides or ()), out, display)
+    console.print("The embeddings are there. To choose or distil from them:")
+    for command in ("select herding", "distill"):
+        line = f"lors {command} features data.root={out}"
+        console.print(escape(line), soft_wrap=True, highlight=False)
+
+
+@app.command()
 def experts(
     config: Source, overrides: Overrides = None, data_parallel: DataParallel = False
 ) -> None:

@@ -73,7 +73,7 @@ class DataConfig(Section):
     annotations: dict[str, str] = Field(
         default_factory=dict,
         description="karpathy, table: split -> file; webdataset: split -> pattern of shards; "
-        "embeddings: images and texts -> file",
+        "embeddings: images, texts, owner and captions -> file or pattern of shards",
     )
     image_column: str = Field("image", description="huggingface: which column holds images")
     caption_column: str = Field("caption", description="huggingface: captions, text or a list")
@@ -331,7 +331,7 @@ class Config(Section):
     scorer: str = Field(
         "expert",
         description="who tells how well an image and a caption fit, for CLIP scores and a fixed S: "
-        "the first expert, or open_clip:ARCHITECTURE/TAG",
+        "the first expert, open_clip:ARCHITECTURE/TAG, or given for embeddings of one joint space",
     )
     trackers: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
         (), description="who else is told of metrics, images and tables: tensorboard, wandb"

@@ -55,8 +55,8 @@ def _listed(read: Read) -> Find:
 
         def decode(image_size: int, progress: Progress) -> Pairs:
             splits = {
-                name: _split([found[given][i] for given, i in rows], image_size, progress)
-                for name, rows in chosen.items()
+                name: _split([found[given][row] for row in rows], image_size, progress)
+                for name, (given, rows) in chosen.items()
             }
             marks = [f"{name}|{split.fingerprint}" for name, split in splits.items()]
             return Pairs(fingerprint(*marks), splits)

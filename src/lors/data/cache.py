@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from lors.errors import InputError
 from lors.locks import locked
 from lors.progress import Progress
 
-__all__ = ["cached_array", "cached_images", "fingerprint"]
+__all__ = ["cached_array", "cached_images", "fingerprint", "item_pixels"]
 
 
 def fingerprint(*parts: str) -> str:
@@ -55,6 +56,12 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
     return array
 
 
+def item_pixels(item: Item, size: int) -> np.ndarray:
+    """The image of an item, resized. Shape: (3, size, size), uint8"""
+    image = item.load().convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
+    return np.asarray(image).transpose(2, 0, 1)
+
+
 def _once(path: Path, write: Callable[[], None]) -> None:
     """Write a file that is not there; while one process does, the others wait."""
     if not path.exists():
@@ -73,13 +80,11 @@ def _read(path: Path) -> np.ndarray:
 def _decode(
     items: Sequence[Item], size: int, path: Path, shape: tuple[int, ...], progress: Progress
 ) -> None:
-    def pixels(item: Item) -> np.ndarray:
-        image = item.load().convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
-        return np.asarray(image).transpose(2, 0, 1)
-
     with writing(path) as temporary, ThreadPoolExecutor() as pool:
         array = np.lib.format.open_memmap(temporary, "w+", np.uint8, shape)
-        decoded = progress.track(pool.map(pixels, items), "decode images", len(items))
+        decoded = progress.track(
+            pool.map(partial(item_pixels, size=size), items), "decode images", len(items)
+        )
         for index, image in enumerate(decoded):
             array[index] = image
         array.flush()

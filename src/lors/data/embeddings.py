@@ -1,12 +1,24 @@
 """Embeddings that the user already has: no images, no captions, no trunks.
 
-Two files below the root, .npy or .safetensors (its only tensor, or the one named like the key):
-``images`` of shape (M, f), and ``texts`` of shape (M, d) or, with several captions per image,
-(M, captions, d). Row i of one belongs to row i of the other.
+Files below the root, .npy or .safetensors (its only tensor, or the one named like the key), each a
+name or a pattern of shards such as ``img_emb/img_emb_{0..9}.npy``:
+
+- ``images`` of shape (M, f);
+- ``texts`` of shape (M, d) or, with several captions per image, (M, captions, d), where row i
+  belongs to row i of the images; or any number (C, d), with
+- ``owner`` of shape (C,): the image of each caption, a row of the same shard, ascending;
+- ``captions``, if their words are to be shown: ``pairs-*.jsonl`` as ``lors encode`` writes them.
+
+Shards correspond in their order. A val or test split of its own is ``val_images`` and so on;
+without any of these settings, they are read as ``lors encode`` writes them. What is larger than
+``IN_MEMORY`` stays in its files.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,59 +27,194 @@ from safetensors import SafetensorError, safe_open
 from lors.config import DataConfig
 from lors.data.arrays import read_array
 from lors.data.cache import fingerprint
-from lors.data.files import below, root_folder
+from lors.data.captions import ShardedCaptions
+from lors.data.files import root_folder
 from lors.data.pairs import Pairs, Split
+from lors.data.patterns import matching_files
+from lors.data.shards import Features, Shard, ShardedRows
 from lors.data.splitting import split_indices
-from lors.errors import InputError
+from lors.errors import InputError, suggestion
 
-__all__ = ["load_embeddings"]
+__all__ = ["ENCODED", "load_embeddings"]
+
+ENCODED = {
+    "images": "images-*.npy",
+    "texts": "texts-*.npy",
+    "owner": "owner-*.npy",
+    "captions": "pairs-*.jsonl",
+}
+"""What ``lors encode`` writes below the folder of a split."""
+IN_MEMORY = 128 * 2**20
+"""Bytes up to which the images or the texts of a split are held in memory."""
+SPLITS = {"train": "", "val": "val_", "test": "test_"}
+"""What the settings of a split start with."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """All pairs of a split as given.
+
+    Args:
+        images: Shape: (M, f)
+        texts: Shape: (C, d)
+        counts: captions of each image. Shape: (M,)
+        words: of the captions, if they are known.
+        stamps: change when the files do.
+    """
+
+    images: ShardedRows
+    texts: ShardedRows
+    counts: np.ndarray
+    words: ShardedCaptions | None
+    stamps: list[str]
 
 
 def load_embeddings(config: DataConfig) -> Pairs:
-    """The embeddings, with val and test held out by a seed."""
+    """The embeddings; splits that are not given are held out from train by a seed."""
     root = root_folder(config)
-    arrays, stamps = {}, []
+    patterns = _patterns(root, config)
+    found = {split: _find(root, split, sides) for split, sides in patterns.items()}
     for side in ("images", "texts"):
-        name = config.annotations.get(side)
-        if name is None:
-            raise InputError(f"data source 'embeddings' needs data.annotations.{side}, a file")
-        path = below(root, name, f"data.annotations.{side}")
-        arrays[side] = _read(path, side)
-        stamps.append(f"{name}|{path.stat().st_size}|{path.stat().st_mtime_ns}")
-    images, texts = arrays["images"], arrays["texts"]
-    if images.ndim != 2 or texts.ndim not in (2, 3) or len(images) != len(texts):
-        raise InputError(
-            f"image embeddings {images.shape} and text embeddings {texts.shape} do not fit: give "
-            "(M, f) and (M, d) or (M, captions, d)"
-        )
-    if texts.ndim == 2:
-        texts = texts[:, None]
-    chosen = split_indices({"train": len(images)}, config)
+        widths = {split: getattr(given, side).shape[1] for split, given in found.items()}
+        if len(set(widths.values())) > 1:
+            raise InputError(f"the {side} of the splits have rows of different lengths: {widths}")
+    chosen = split_indices({split: len(given.images) for split, given in found.items()}, config)
+    stamps = [stamp for given in found.values() for stamp in given.stamps]
     return Pairs(
         fingerprint(*stamps, repr(config.holdout), repr(config.seed), repr(config.pairs)),
         {
-            name: _split(images, texts, [row for _, row in rows], fingerprint(name, *stamps))
-            for name, rows in chosen.items()
+            name: _split(found[given], rows, fingerprint(name, *stamps))
+            for name, (given, rows) in chosen.items()
         },
     )
 
 
-def _split(images: np.ndarray, texts: np.ndarray, rows: list[int], key: str) -> Split:
-    flat = texts[rows].reshape(-1, texts.shape[-1]).astype(np.float32)
+def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
+    """The patterns of each split, by side."""
+    asked = dict(config.annotations)
+    if not asked:
+        asked = {
+            start + side: f"{split}/{pattern}"
+            for split, start in SPLITS.items()
+            for side, pattern in ENCODED.items()
+            if (root / split).is_dir()
+        }
+    known = {start + side: (split, side) for split, start in SPLITS.items() for side in ENCODED}
+    patterns: dict[str, dict[str, str]] = {}
+    for key, pattern in asked.items():
+        if key not in known:
+            raise InputError(f"unknown setting data.annotations.{key}{suggestion(key, known)}")
+        split, side = known[key]
+        patterns.setdefault(split, {})[side] = pattern
+    for split in dict.fromkeys(["train", *patterns]):
+        for side in ("images", "texts"):
+            if side not in patterns.get(split, {}):
+                raise InputError(
+                    f"data source 'embeddings' needs data.annotations.{SPLITS[split]}{side}, a "
+                    "file or a pattern of shards"
+                )
+    return patterns
+
+
+def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
+    files, stamps = {}, []
+    for side in (side for side in ENCODED if side in patterns):
+        where = f"data.annotations.{SPLITS[split]}{side}"
+        files[side] = matching_files(root, patterns[side], where)
+        if len(files[side]) != len(files["images"]):
+            raise InputError(
+                f"{where}: {patterns[side]!r} stands for {len(files[side])} files and "
+                f"{patterns['images']!r} for {len(files['images'])}: give as many of each, in the "
+                "same order"
+            )
+        for path in files[side] if side != "captions" else ():  # words change no number
+            stat = path.stat()
+            stamps.append(f"{path.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}")
+    owners = files.get("owner", [None] * len(files["images"]))
+    found = zip(files["images"], files["texts"], owners, strict=True)
+    images, texts, counts = zip(*(_shard(*paths) for paths in found), strict=True)
+    both = np.concatenate(counts)
+    words = None
+    if "captions" in files:
+        words = ShardedCaptions(files["captions"], [shard.count for shard in images], both)
+    return _Given(_joined(images, "image"), _joined(texts, "text"), both, words, stamps)
+
+
+def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard, np.ndarray]:
+    """The images and texts of one shard, and how many captions each image has."""
+    image, text = _read(images, "images"), _read(texts, "texts")
+    if image.ndim != 2 or text.ndim not in (2, 3) or (owner is None and len(image) != len(text)):
+        raise InputError(
+            f"image embeddings {image.shape} and text embeddings {text.shape} do not fit: give "
+            "(M, f) and (M, d) or (M, captions, d)"
+        )
+    shards = Shard.of(image, images), Shard.of(text, texts)
+    if owner is None:
+        captions = 1 if text.ndim == 2 else text.shape[1]
+        return *shards, np.full(len(image), captions, np.int32)
+    return *shards, _counts(owner, len(image), shards[1].count)
+
+
+def _counts(path: Path, images: int, texts: int) -> np.ndarray:
+    """How many captions each image has, by the image of each caption. Shape: (M,)"""
+    owner = read_array(path)
+    if owner.shape != (texts,) or owner.dtype.kind not in "iu":
+        raise InputError(
+            f"the owners {str(path)!r} are {owner.dtype} of shape {owner.shape}: give the image of "
+            f"each of the {texts} texts, a whole number"
+        )
+    if texts and not (np.diff(owner.astype(np.int64)) >= 0).all():
+        raise InputError(f"the owners {str(path)!r} must ascend: sort the texts by their images")
+    if texts and not 0 <= owner[0] <= owner[-1] < images:
+        raise InputError(
+            f"the owners {str(path)!r} run from {owner[0]} to {owner[-1]}, but its shard has "
+            f"{images} images: count from 0 in each shard"
+        )
+    counts = np.bincount(owner, minlength=images).astype(np.int32)
+    if not counts.all():
+        raise InputError(
+            f"image {counts.argmin()} of the owners {str(path)!r} has no caption: leave it out"
+        )
+    return counts
+
+
+def _joined(shards: Sequence[Shard], side: str) -> ShardedRows:
+    widths = sorted({shard.width for shard in shards})
+    if len(widths) > 1:
+        raise InputError(
+            f"the shards hold {side} embeddings of {widths[0]} and of {widths[-1]} numbers: all "
+            "must come from one encoder"
+        )
+    return ShardedRows(shards)
+
+
+def _split(given: _Given, rows: np.ndarray, key: str) -> Split:
+    counts = given.counts[rows].astype(np.int64)
+    first = np.cumsum(given.counts, dtype=np.int64)[rows] - counts
+    owner = np.repeat(np.arange(len(rows)), counts)
+    texts = np.arange(len(owner)) + np.repeat(first - np.cumsum(counts) + counts, counts)
     return Split(
-        images=images[rows].astype(np.float32),
-        captions=[],
-        owner=np.repeat(np.arange(len(rows)), texts.shape[1]),
-        fingerprint=fingerprint(key, *map(str, rows)),
-        texts=flat,
+        images=_held(given.images.of(rows)),
+        captions=[] if given.words is None else given.words.of(texts),
+        owner=owner,
+        fingerprint=fingerprint(key, hashlib.sha256(rows.tobytes()).hexdigest()),
+        texts=_held(given.texts.of(texts)),
     )
 
 
+def _held(rows: ShardedRows) -> Features:
+    return rows[:] if rows.nbytes <= IN_MEMORY else rows
+
+
 def _read(path: Path, side: str) -> np.ndarray:
+    """An array of floating-point numbers that are finite as float32, too."""
     array = _read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
-    largest = float(np.finfo(np.float32).max)  # all becomes float32; NaN is in no range either
-    real = np.issubdtype(array.dtype, np.floating) and array.size > 0
-    if not real or not -largest <= float(array.min()) <= float(array.max()) <= largest:
+    largest = float(np.finfo(np.float32).max)  # NaN is in no range either
+    real = np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0
+    if not real or not all(
+        -largest <= float(block.min()) <= float(block.max()) <= largest
+        for block in Shard.of(array, path).blocks()
+    ):
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
     return array
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
+
+from lors.data.shards import Features
 
 __all__ = ["Item", "Pairs", "Split"]
 
@@ -31,18 +33,19 @@ class Split:
     """M decoded images with C >= M captions.
 
     Args:
-        images: uint8 pixels, memory-mapped, of shape (M, 3, size, size); or given features (M, f).
+        images: uint8 pixels, memory-mapped, of shape (M, 3, size, size); or given features (M, f),
+            which may lie in their files.
         captions: all captions, image after image. Length: C, or 0 if the texts are given.
         owner: the image of each caption. Shape: (C,)
         fingerprint: identifies the content and the image size.
         texts: given embeddings of the captions. Shape: (C, d)
     """
 
-    images: np.ndarray
-    captions: list[str]
+    images: Features
+    captions: Sequence[str]
     owner: np.ndarray
     fingerprint: str
-    texts: np.ndarray | None = None
+    texts: Features | None = None
 
     def __len__(self) -> int:
         return len(self.images)

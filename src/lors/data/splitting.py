@@ -13,7 +13,9 @@ from lors.seeding import derive_seed
 __all__ = ["split_indices"]
 
 
-def split_indices(given: Mapping[str, int], config: DataConfig) -> dict[str, list[tuple[str, int]]]:
+def split_indices(
+    given: Mapping[str, int], config: DataConfig
+) -> dict[str, tuple[str, np.ndarray]]:
     """For each of train, val and test, which pairs of which given split it takes.
 
     A val or test split that is not given is a seeded share of train.
@@ -23,30 +25,31 @@ def split_indices(given: Mapping[str, int], config: DataConfig) -> dict[str, lis
         config: the share, the seed, and how many pairs are asked for.
 
     Returns:
-        (given split, index) for every pair.
+        The given split, and the indices in it, ascending.
     """
     for name in given:
         if name not in ("train", "val", "test"):
             raise InputError(f"split {name!r} is none of train, val, test: rename it")
-    splits = {name: [(name, i) for i in range(count)] for name, count in given.items() if count}
+    splits = {name: (name, np.arange(count)) for name, count in given.items() if count}
     if "train" not in splits:
         raise InputError(f"data source {config.source!r} holds no training pairs")
-    share = max(1, round(config.holdout * len(splits["train"])))
+    share = max(1, round(config.holdout * given["train"]))
     for name in ("val", "test"):
         if name in splits:
             continue
-        train = splits["train"]
+        _, train = splits["train"]
         if len(train) <= share:
             raise InputError(f"train has {len(train)} pairs, too few to hold out a {name} split")
         rng = np.random.default_rng(derive_seed(config.seed, "holdout", name))
         order = rng.permutation(len(train))
-        splits[name] = [train[i] for i in sorted(order[:share])]
-        splits["train"] = [train[i] for i in sorted(order[share:])]
+        splits[name] = "train", train[np.sort(order[:share])]
+        splits["train"] = "train", train[np.sort(order[share:])]
     for asked, count in config.pairs.items():
-        if len(splits[asked]) < count:
+        source, rows = splits[asked]
+        if len(rows) < count:
             raise InputError(
-                f"split {asked!r} has {len(splits[asked])} pairs, fewer than the {count} asked "
+                f"split {asked!r} has {len(rows)} pairs, fewer than the {count} asked "
                 f"for: lower data.pairs.{asked}"
             )
-        splits[asked] = splits[asked][:count]
+        splits[asked] = source, rows[:count]
     return splits

@@ -8,33 +8,30 @@ https://github.com/webdataset/webdataset.
 
 from __future__ import annotations
 
-import glob
 import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.files import below, caption_texts, root_folder
+from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
+from lors.data.patterns import matching_files
 from lors.errors import InputError
 
-__all__ = ["read_webdataset"]
+__all__ = ["find_shards", "read_webdataset", "shard_items", "shard_version"]
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
 NAME = re.compile(r"((?:.*/)?[^./]+)\.([^/]+)", re.DOTALL)
 """A member's name: the key ends at the first dot of the file's name, the rest says the kind."""
 
-SHARDS = 100_000
-"""The most names that a pattern is written out to."""
 MEMBER_BYTES = {**dict.fromkeys(IMAGES, 2**28), **dict.fromkeys(CAPTIONS, 2**20)}
 """The largest members that are read: beyond any photo and any caption."""
 
@@ -45,58 +42,37 @@ Place = tuple[int, int]
 def read_webdataset(config: DataConfig) -> dict[str, list[Item]]:
     """The splits whose shards are named in ``config.annotations``."""
     root = root_folder(config)
+    return {
+        split: [item for shard in shards for item in shard_items(root, shard)]
+        for split, shards in find_shards(config).items()
+    }
+
+
+def find_shards(config: DataConfig) -> dict[str, list[Path]]:
+    """The shards of each split.
+
+    Raises:
+        InputError: there are none for train, or a pattern matches no file.
+    """
+    root = root_folder(config)
     if "train" not in config.annotations:
         raise InputError(
             f"data source {config.source!r} needs data.annotations.train, a pattern of shards "
             "such as train-{000..003}.tar"
         )
     return {
-        split: [item for shard in _shards(root, split, pattern) for item in _items(root, shard)]
+        split: matching_files(root, pattern, f"data.annotations.{split}")
         for split, pattern in config.annotations.items()
     }
 
 
-def _shards(root: Path, split: str, pattern: str) -> list[Path]:
-    where = f"data.annotations.{split}"
-    if Path(pattern).is_absolute():
-        raise InputError(f"{where}: {pattern!r} must be relative to the root folder {str(root)!r}")
-    names = list(islice(_expand(pattern), SHARDS + 1))
-    if len(names) > SHARDS:
-        raise InputError(f"{where}: {pattern!r} stands for more than {SHARDS:,} names")
-    shards = [below(root, found, where) for name in names for found in _matches(root, name, where)]
-    if not shards:
-        raise InputError(f"{where}: no shard below {str(root)!r} matches {pattern!r}")
-    return list(dict.fromkeys(shards))
+def shard_items(root: Path, shard: Path) -> list[Item]:
+    """What one shard holds, in its order.
 
-
-def _matches(root: Path, name: str, where: str) -> list[str]:
-    if not glob.has_magic(name):
-        return [name]
-    try:
-        return sorted(glob.glob(name, root_dir=root))
-    except (OSError, ValueError, re.error) as error:
-        raise InputError(f"{where}: {name!r} cannot be a pattern of files: {error}") from None
-
-
-def _expand(pattern: str) -> Iterator[str]:
-    """Write out the braces of a pattern: ``{000..003}`` counts, ``{a,b}`` lists."""
-    braces = re.search(r"\{([^{}]*)\}", pattern)
-    if braces is None:
-        yield pattern
-        return
-    count = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", braces[1])
-    parts: Iterator[str] = iter(braces[1].split(","))
-    if count:
-        numbers = range(int(count[1]), int(count[2]) + 1)
-        parts = (f"{number:0{len(count[1])}d}" for number in numbers)
-    for part in parts:
-        yield from _expand(pattern[: braces.start()] + part + pattern[braces.end() :])
-
-
-def _items(root: Path, shard: Path) -> list[Item]:
-    stat = shard.stat()
-    version = f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
-    items = []
+    Raises:
+        InputError: it is damaged, or a key lacks an image or a caption.
+    """
+    version, items = shard_version(root, shard), []
     for key, members in _index(shard).items():
         where = f"{key!r} in the shard {str(shard)!r}"
         image = _first(members, IMAGES, where, "image")
@@ -104,6 +80,12 @@ def _items(root: Path, shard: Path) -> list[Item]:
         load = partial(_load, shard, members[image], where)
         items.append(Item(f"{version}|{key}", captions, load))
     return items
+
+
+def shard_version(root: Path, shard: Path) -> str:
+    """Changes when the shard does; the key of an item is this, a bar, and the key in its shard."""
+    stat = shard.stat()
+    return f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
 
 
 def _index(shard: Path) -> dict[str, dict[str, Place]]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lors import ranks
 from lors.data.augment import augment
+from lors.data.shards import Features
 from lors.encoders.dual import DualEncoder
 from lors.parallel import my_rows
 from lors.seeding import derive_seed, global_seed
@@ -25,11 +26,12 @@ class EncodedSplit:
     Args:
         images: uint8 pixels of shape (M, 3, size, size), or a frozen trunk's features (M, f).
         texts: caption embeddings (C, text_dim), or token ids (C, L) if the text trunk trains.
+            Given features may lie in their files.
         owner: the image of each caption, ascending. Shape: (C,)
     """
 
-    images: np.ndarray
-    texts: np.ndarray
+    images: Features
+    texts: Features
     owner: np.ndarray
 
     def __len__(self) -> int:

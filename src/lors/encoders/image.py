@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import timm
+import torch
 from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from timm.data import resolve_data_config
@@ -14,12 +15,15 @@ from timm.models import build_model_with_cfg, generate_default_cfgs, register_mo
 from timm.models.nfnet import NfCfg, NormFreeNet
 from torch import nn
 
+from lors.config import EncoderConfig
 from lors.encoders.weights import refuse_pickle
 from lors.errors import InputError, suggestion
+from lors.seeding import global_seed
 
 __all__ = [
     "check_image_trunk",
     "feature_size",
+    "frozen_trunk",
     "has_batch_norm",
     "image_trunk",
     "native_size",
@@ -96,6 +100,14 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
         )
     except (OSError, RuntimeError, AssertionError, ValueError, SafetensorError) as error:
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
+
+
+def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
+    """The image trunk of a configuration, for good as it is; one without weights is drawn once."""
+    with global_seed(0, "trunk"):
+        trunk = image_trunk(config.image, config.image_weights, config.size())
+    trunk = trunk.eval().requires_grad_(False)
+    return trunk.to(device).to(memory_format=torch.channels_last)
 
 
 def _hub_file(name: str, cfg: Any) -> str:

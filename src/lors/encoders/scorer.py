@@ -14,12 +14,13 @@ from torch import Tensor
 from lors import artifacts
 from lors.data import Split
 from lors.data.cache import cached_array, fingerprint
+from lors.data.shards import Features
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.text import embed_once
 from lors.errors import InputError
 from lors.progress import Progress
 
-__all__ = ["check_scorer", "embed_pixels", "open_clip_embeddings"]
+__all__ = ["check_scorer", "embed_pixels", "given_embeddings", "open_clip_embeddings"]
 
 KIND = "open_clip:"
 
@@ -28,14 +29,31 @@ def check_scorer(name: str) -> None:
     """Refuse a name that is no scorer.
 
     Raises:
-        InputError: it is neither ``expert`` nor a known open_clip model with its weights.
+        InputError: it is none of ``expert``, ``given``, or a known open_clip model with weights.
     """
     if name.startswith(KIND):
         OpenClipText.check(name.removeprefix(KIND))
-    elif name != "expert":
+    elif name not in ("expert", "given"):
         raise InputError(
-            f"unknown scorer {name!r}: set scorer=expert or scorer=open_clip:ARCHITECTURE/TAG"
+            f"unknown scorer {name!r}: set scorer=expert, scorer=given for embeddings of one joint "
+            "space, or scorer=open_clip:ARCHITECTURE/TAG"
         )
+
+
+def given_embeddings(split: Split) -> tuple[Features, Features]:
+    """Given images and texts, which must come from one joint space. Shapes: (M, e), (C, e)
+
+    Raises:
+        InputError: they were not given, or cannot be of one space.
+    """
+    if split.texts is None:
+        raise InputError("scorer=given needs data.source=embeddings: set scorer=expert")
+    if split.images.shape[1] != split.texts.shape[1]:
+        raise InputError(
+            f"image embeddings have {split.images.shape[1]} numbers and text embeddings "
+            f"{split.texts.shape[1]}, so that they are not of one joint space: set scorer=expert"
+        )
+    return split.images, split.texts
 
 
 def open_clip_embeddings(
@@ -54,7 +72,10 @@ def open_clip_embeddings(
         Shapes: (M, e), (C, e)
     """
     if split.texts is not None:
-        raise InputError("given embeddings have no pixels for a CLIP to look at: set scorer=expert")
+        raise InputError(
+            "given embeddings have no pixels for a CLIP to look at: set scorer=given or "
+            "scorer=expert"
+        )
     clip = OpenClipText(name.removeprefix(KIND))
     path = artifacts.home() / "features" / f"{fingerprint(clip.fingerprint, split.fingerprint)}.npy"
 

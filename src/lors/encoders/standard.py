@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lors.data.shards import BLOCK, Features
+
 __all__ = ["Standard"]
 
 
@@ -28,7 +30,7 @@ class Standard(nn.Module):
         self.register_buffer("scale", scale)
 
     @classmethod
-    def fit(cls, features: np.ndarray, chunk: int = 65536) -> Standard:
+    def fit(cls, features: Features, chunk: int = BLOCK) -> Standard:
         """Of an array that may be larger than memory. Shape: (M, d)"""
         count, dim = features.shape
         chunks = [slice(i, i + chunk) for i in range(0, count, chunk)]

@@ -8,7 +8,7 @@ from lors.selection.herding import herding
 from lors.selection.k_center import k_center
 from lors.selection.pool import Choice, Pool
 from lors.selection.random import at_random
-from lors.selection.score import highest
+from lors.selection.score import best_fitting
 
 __all__ = ["SELECTIONS", "Candidates", "Choice", "Pool"]
 
@@ -17,5 +17,5 @@ SELECTIONS: dict[str, Callable[[Pool, int], Choice]] = {
     "herding": lambda pool, count: herding(pool.candidates(), count),
     "k-center": lambda pool, count: k_center(pool.candidates(), count),
     "forgetting": lambda pool, count: forgetting(pool.learned(), count, pool.rng),
-    "clip-score": lambda pool, count: highest(pool.scores(), count),
+    "clip-score": lambda pool, count: best_fitting(*pool.embeddings(), count),
 }

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors.data.shards import BLOCK, Features, ShardedRows
 from lors.errors import InputError
+from lors.selection.span import Span
 
 __all__ = ["CHUNK", "Candidates", "PairRows", "check_count", "pair_rows"]
 
 # Rows read at a time. What must be converted or gathered is fastest while it fits in the cache.
-CHUNK = 4096
+CHUNK = BLOCK
 
 
 def check_count(count: int, pairs: int) -> None:
@@ -32,7 +34,7 @@ class PairRows:
 
     Args:
         side: "image" or "text", for messages.
-        features: of any float type, possibly memory-mapped. Shape: (C, d)
+        features: of any float type, in memory or in files. Shape: (C, d)
         rows: the row of ``features`` of each pair; evenly spaced ones are sliced. Shape: (M,)
         chunk: rows read at a time.
 
@@ -40,7 +42,7 @@ class PairRows:
         InputError: the shapes, types or rows do not fit.
     """
 
-    def __init__(self, side: str, features: np.ndarray, rows: np.ndarray, chunk: int) -> None:
+    def __init__(self, side: str, features: Features, rows: np.ndarray, chunk: int) -> None:
         if features.ndim != 2 or features.dtype not in (np.float16, np.float32, np.float64):
             raise InputError(
                 f"the {side} features must be a matrix of floating-point numbers, one row each, "
@@ -58,15 +60,11 @@ class PairRows:
             )
         if chunk < 1:
             raise InputError(f"chunk is {chunk}; read at least one row at a time")
-        self.side, self.chunk = side, min(chunk, len(rows))
-        even = _even_slice(rows)
+        self.side, self.span = side, Span(len(rows), chunk)
+        in_files = isinstance(features, ShardedRows)
+        even = None if in_files else _even_slice(rows)
         self._rows = rows if even is None else None
         self._features = features if even is None else features[even]
-        self._source = _as_tensor(self._features)
-        self._pairs = len(rows)
-
-    def __len__(self) -> int:
-        return self._pairs
 
     @property
     def width(self) -> int:
@@ -79,18 +77,28 @@ class PairRows:
         return self._features[row].astype(np.float32).astype(np.float64)
 
     def chunks(self) -> Iterator[tuple[slice, Tensor]]:
-        """Each chunk's pairs and features. Shape: (chunk, d)
+        """Each chunk of this rank's pairs, and their features. Shape: (chunk, d)
 
         A chunk is valid until the next one is asked for: they may share a buffer.
         """
-        gather, convert = self._rows is not None, self._source.dtype != torch.float32
-        gathered = self._source.new_empty(self.chunk if gather else 0, self.width)
-        converted = torch.empty(self.chunk if convert else 0, self.width)
-        for start in range(0, len(self), self.chunk):
-            pairs = slice(start, min(start + self.chunk, len(self)))
+        # Buffers of torch, whose place in memory never changes how numbers are added up.
+        most = min(self.span.chunk, len(self.span))
+        if isinstance(self._features, ShardedRows):
+            assert self._rows is not None
+            read = torch.empty(most, self.width)
+            for pairs in self.span.chunks():
+                block = read[: pairs.stop - pairs.start]
+                self._features.read(self._rows[pairs], block.numpy())
+                yield pairs, block
+            return
+        source = _as_tensor(self._features)
+        gather, convert = self._rows is not None, source.dtype != torch.float32
+        gathered = source.new_empty(most if gather else 0, self.width)
+        converted = torch.empty(most if convert else 0, self.width)
+        for pairs in self.span.chunks():
             size = pairs.stop - pairs.start
             if self._rows is None:
-                block = self._source[pairs]
+                block = source[pairs]
             else:
                 block = gathered[:size]
                 # mode="clip" writes straight into the buffer; all rows are known to exist.
@@ -115,7 +123,7 @@ class PairRows:
 
 
 def pair_rows(
-    images: np.ndarray, texts: np.ndarray, captions: np.ndarray, chunk: int
+    images: Features, texts: Features, captions: np.ndarray, chunk: int
 ) -> tuple[PairRows, PairRows]:
     """Both sides of M pairs. Shapes: (M, f), (C, d), (M,)
 
@@ -138,9 +146,9 @@ class Candidates:
     pairs tells nothing apart and counts as zero. The joint mean is therefore zero, and the mean
     squared norm is 2.
 
-    The features are not copied: they are standardised as they are read, so that a million
-    memory-mapped pairs need no more memory than their pages. Products are taken in float32; means,
-    norms and sums in float64.
+    The features are not copied: they are standardised as they are read, so that a million pairs in
+    files need no more memory than a few numbers each. Products are taken in float32; means, norms
+    and sums in float64. Under torchrun, each rank reads the pairs of its ``span``.
 
     >>> import numpy as np
     >>> images, texts = np.eye(3, dtype=np.float32), np.eye(6, dtype=np.float32)
@@ -159,13 +167,14 @@ class Candidates:
     """
 
     def __init__(
-        self, images: np.ndarray, texts: np.ndarray, captions: np.ndarray, chunk: int = CHUNK
+        self, images: Features, texts: Features, captions: np.ndarray, chunk: int = CHUNK
     ) -> None:
         sides = pair_rows(images, texts, captions, chunk)
         self._images, self._texts = map(_Standardised, sides)
+        self.span = sides[0].span
 
     def __len__(self) -> int:
-        return len(self._images.rows)
+        return self.span.pairs
 
     @property
     def width(self) -> int:
@@ -178,16 +187,16 @@ class Candidates:
         return self._images.rows.width, self._texts.rows.width
 
     def norms(self) -> np.ndarray:
-        """The squared norm of every joint feature. Shape: (M,)"""
+        """The squared norm of every joint feature of the span. Shape: (span,)"""
         return self._images.norms + self._texts.norms
 
     def dot(self, vector: np.ndarray) -> np.ndarray:
-        """Inner products of all joint features with one: one pass. Shape: (f + d,) -> (M,)"""
+        """Inner products of those of the span with one: one pass. Shape: (f + d,) -> (span,)"""
         image, text = np.split(vector, [self._images.rows.width])
         return self._images.dot(image) + self._texts.dot(text)
 
     def row(self, pair: int) -> np.ndarray:
-        """The joint feature of one pair. Shape: (f + d,)"""
+        """The joint feature of any pair. Shape: (f + d,)"""
         return np.concatenate([self._images.row(pair), self._texts.row(pair)])
 
     def blocks(self) -> Iterator[tuple[slice, Tensor]]:
@@ -209,29 +218,31 @@ class _Standardised:
     """One side, centred by its mean and scaled to a mean squared norm of 1 as it is read."""
 
     def __init__(self, rows: PairRows) -> None:
-        self.rows = rows
-        total = np.zeros(rows.width)
-        for _, block in rows.checked_chunks():
-            total += block.numpy().sum(0, dtype=np.float64)
-        self.mean = total / len(rows)
-        self.norms = np.empty(len(rows))
+        self.rows, span = rows, rows.span
+        sums = span.sums(rows.width)
+        for pairs, block in rows.checked_chunks():
+            span.add(sums, pairs, block.numpy().sum(0, dtype=np.float64))
+        self.mean = span.total(sums) / span.pairs
+        self.norms, sums = np.empty(len(span)), span.sums(1)
         for pairs, block in rows.chunks():
             centred = block.numpy() - self.mean
-            self.norms[pairs] = np.einsum("ij,ij->i", centred, centred)
-        spread = self.norms.mean()
+            self.norms[span.here(pairs)] = norms = np.einsum("ij,ij->i", centred, centred)
+            span.add(sums, pairs, norms.sum(keepdims=True))
+        spread = span.total(sums).item() / span.pairs
         # Deviations below the resolution of float32 are rounding: the side is constant.
         resolution = np.square(np.finfo(np.float32).eps * self.mean).sum()
         self.scale = spread**-0.5 if spread > resolution else 0.0
         self.norms *= self.scale**2
 
     def dot(self, vector: np.ndarray) -> np.ndarray:
+        span = self.rows.span
         if not self.scale:
-            return np.zeros(len(self.rows))
+            return np.zeros(len(span))
         # scale (x - mean)ᵀ vector, without centring x.
         weight = torch.from_numpy(self.scale * vector).float()
-        products = torch.empty(len(self.rows))
+        products = torch.empty(len(span))
         for pairs, block in self.rows.chunks():
-            torch.mv(block, weight, out=products[pairs])
+            torch.mv(block, weight, out=products[span.here(pairs)])
         return products.numpy() - self.mean @ weight.numpy().astype(np.float64)
 
     def row(self, pair: int) -> np.ndarray:

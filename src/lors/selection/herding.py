@@ -31,13 +31,14 @@ def herding(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]
     """
     check_count(count, len(candidates))
     picks, distances = np.empty(count, np.int64), np.empty(count)
-    norms = candidates.norms()
+    span, norms = candidates.span, candidates.norms()
     total = np.zeros(candidates.width)
     for k in range(count):
         # The mean of all is 0, so argmin ‖0 - (Σ + x)/(k + 1)‖² = argmin ‖x‖² + 2 Σᵀx.
         objective = norms + 2 * candidates.dot(total) if k else norms
-        picks[k] = objective.argmin()
-        norms[picks[k]] = np.inf
-        total += candidates.row(picks[k])
+        pick, _ = span.least(objective)
+        span.put(norms, pick, np.inf)
+        total += candidates.row(pick)
+        picks[k] = pick
         distances[k] = np.linalg.norm(total) / (k + 1)
     return picks, distances

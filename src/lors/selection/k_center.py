@@ -31,15 +31,14 @@ def k_center(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray
     """
     check_count(count, len(candidates))
     picks, squares = np.empty(count, np.int64), np.empty(count)
-    norms = candidates.norms()
-    nearest = np.full(len(candidates), np.inf)
-    picks[0] = norms.argmin()
-    squares[0] = norms[picks[0]]
+    span, norms = candidates.span, candidates.norms()
+    nearest = np.full(len(span), np.inf)
+    centre, squares[0] = span.least(norms)
+    picks[0] = centre
     for k in range(1, count):
-        centre = picks[k - 1]
-        products = candidates.dot(candidates.row(centre))
-        np.minimum(nearest, norms + norms[centre] - 2 * products, out=nearest)
-        nearest[centre] = -np.inf  # never again, even among duplicates
-        picks[k] = nearest.argmax()
-        squares[k] = nearest[picks[k]]
+        row = candidates.row(centre)
+        np.minimum(nearest, norms + row @ row - 2 * candidates.dot(row), out=nearest)
+        span.put(nearest, centre, -np.inf)  # never again, even among duplicates
+        centre, farthest = span.least(-nearest)
+        picks[k], squares[k] = centre, -farthest
     return picks, np.sqrt(squares.clip(0))

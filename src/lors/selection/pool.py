@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lors.data.shards import Features
 from lors.selection.candidates import Candidates
 
 __all__ = ["Choice", "Pool"]
@@ -25,12 +26,13 @@ class Pool:
         size: M.
         candidates: the joint image-text features of the pairs.
         learned: for each expert, which pairs it had learned at which epoch. Shape of each: (T, M)
-        scores: how well the image and the caption of each pair fit. Shape: (M,)
+        embeddings: images and captions in the scorer's joint space, and the caption of each pair.
+            Shapes: (M, e), (C, e), (M,)
         rng: draws whatever a method leaves to chance.
     """
 
     size: int
     candidates: Callable[[], Candidates]
     learned: Callable[[], list[np.ndarray]]
-    scores: Callable[[], np.ndarray]
+    embeddings: Callable[[], tuple[Features, Features, np.ndarray]]
     rng: np.random.Generator

@@ -4,10 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
+from lors import ranks
+from lors.data.shards import Features
 from lors.errors import InputError
 from lors.selection.candidates import CHUNK, check_count, pair_rows
+from lors.selection.span import Span
 
-__all__ = ["highest", "pair_scores"]
+__all__ = ["best_fitting", "highest", "pair_scores"]
+
+
+def best_fitting(
+    images: Features, texts: Features, captions: np.ndarray, count: int, chunk: int = CHUNK
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs whose image and caption fit best, highest first; see ``pair_scores``.
+
+    Returns:
+        The picks in order, and the score of each. Shapes: (n,), (n,)
+    """
+    check_count(count, len(images))
+    scores = pair_scores(images, texts, captions, chunk)
+    span = Span(len(images), chunk)
+    own: list[list[float]] = [[], []]
+    if len(span):
+        picks, best = highest(scores, min(count, len(span)))
+        own = [(span.start + picks).tolist(), best.tolist()]
+    # Of equal scores, those of lower ranks come first, as they would among all.
+    pairs, found = (np.concatenate(parts) for parts in zip(*ranks.gather(own), strict=True))
+    chosen, best = highest(found, count)
+    return pairs[chosen].astype(np.int64), best
 
 
 def highest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +64,7 @@ def highest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pair_scores(
-    images: np.ndarray, texts: np.ndarray, captions: np.ndarray, chunk: int = CHUNK
+    images: Features, texts: Features, captions: np.ndarray, chunk: int = CHUNK
 ) -> np.ndarray:
     """How well each image fits its caption: the cosine of their embeddings.
 
@@ -51,13 +75,13 @@ def pair_scores(
     https://arxiv.org/abs/2304.14108 (DataComp, Gadre et al. 2023)
 
     Args:
-        images: image embeddings, possibly memory-mapped. Shape: (M, e)
-        texts: caption embeddings, possibly memory-mapped. Shape: (C, e)
+        images: image embeddings, in memory or in files. Shape: (M, e)
+        texts: caption embeddings, in memory or in files. Shape: (C, e)
         captions: the row of ``texts`` that belongs to each image. Shape: (M,)
         chunk: pairs read at a time.
 
     Returns:
-        Shape: (M,)
+        Of the pairs of this rank's span. Shape: (span,)
 
     Raises:
         InputError: the shapes do not fit, or a number is not finite.
@@ -68,10 +92,10 @@ def pair_scores(
             f"image embeddings have {u.width} numbers and text embeddings {v.width}: "
             "both must come from one joint space"
         )
-    scores = np.empty(len(u))
+    scores = np.empty(len(u.span))
     for (pairs, image), (_, text) in zip(u.checked_chunks(), v.checked_chunks(), strict=True):
         x, y = image.numpy().astype(np.float64), text.numpy().astype(np.float64)
         lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
         cosines = np.einsum("ij,ij->i", x, y) / np.where(lengths > 0, lengths, 1)
-        scores[pairs] = cosines.clip(-1, 1)
+        scores[u.span.here(pairs)] = cosines.clip(-1, 1)
     return scores

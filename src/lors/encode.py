@@ -1,0 +1,189 @@
+"""Embeddings of WebDataset shards by frozen trunks: data larger than memory, encoded once.
+
+Of each shard, four files: ``images-NAME.npy``, ``texts-NAME.npy``, ``owner-NAME.npy`` (the image of
+each caption) and ``pairs-NAME.jsonl`` (its key and captions), which ``data.source=embeddings``
+reads. A shard is encoded by whoever claims it first, a rank or any other process that works in the
+same folder; one that is there is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lors import ranks
+from lors.artifacts import write_text, writing
+from lors.config import Config, difference
+from lors.data.cache import item_pixels
+from lors.data.embeddings import ENCODED
+from lors.data.files import root_folder
+from lors.data.pairs import Item
+from lors.data.webdataset import find_shards, shard_items, shard_version
+from lors.encoders.features import of_pixels
+from lors.encoders.image import frozen_trunk, trunk_key
+from lors.encoders.text import TextTrunk, build_text_trunk
+from lors.errors import InputError
+from lors.locks import locked
+from lors.progress import Progress, Silent
+from lors.resolve import find_device, resolve
+
+__all__ = ["ORIGIN", "encode_shards"]
+
+ORIGIN = "encoders.json"
+"""Says which trunks the embeddings of a folder are of."""
+
+
+class _Trunks(NamedTuple):
+    """What encodes: pixels (m, 3, size, size) to features (m, f), captions to embeddings."""
+
+    image: Callable[[Tensor], Tensor]
+    size: int
+    text: TextTrunk
+
+
+class _Job(NamedTuple):
+    """One shard, and the files that are made of it, by side."""
+
+    shard: Path
+    files: dict[str, Path]
+
+    def done(self) -> bool:
+        return all(path.is_file() for path in self.files.values())
+
+    @property
+    def lock(self) -> Path:
+        images = self.files["images"]
+        return images.with_name(f".{images.stem}.lock")
+
+
+def encode_shards(
+    config: Config, out: str | Path, progress: Progress | None = None, batch: int = 64
+) -> None:
+    """Embed the shards that are not there yet; under torchrun, ranks share them.
+
+    Args:
+        config: the shards, ``data.source=webdataset``, and the trunks.
+        out: the folder for the embeddings: a folder of each split is made in it.
+        progress: who to tell about long work.
+        batch: images decoded at a time.
+
+    Raises:
+        InputError: a damaged shard, a text trunk that must be fitted on all captions, or a folder
+            with embeddings of other trunks.
+    """
+    config, out, progress = resolve(config), Path(out), progress or Silent()
+    if config.data.source != "webdataset":
+        raise InputError(
+            f"lors encode reads shards: set data.source=webdataset, not {config.data.source!r}"
+        )
+    if config.encoder.text == "lsa":
+        raise InputError(
+            "the text trunk lsa is fitted on all captions at once, which shards cannot give: set "
+            "encoder.text=transformers:NAME or open_clip:NAME"
+        )
+    encoder, root = config.encoder, root_folder(config.data)
+    jobs = _jobs(root, find_shards(config.data), out)
+    text = build_text_trunk(encoder, [])
+    key = trunk_key(encoder.image, encoder.image_weights, encoder.size())
+    _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
+    trunk = frozen_trunk(encoder, find_device(config.device))
+    trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
+    work = partial(_encode, root=root, trunks=trunks, batch=batch)
+    todo = [job for job in _from_here(jobs) if not job.done()]
+    tracked = progress.track(todo, "encode shards", len(todo))
+    elsewhere = [job for job in tracked if not _claimed(job, work)]
+    for job in progress.track(elsewhere, "wait for other processes", len(elsewhere)):
+        _claimed(job, work, wait=True)
+
+
+def _jobs(root: Path, shards: dict[str, list[Path]], out: Path) -> list[_Job]:
+    jobs: dict[Path, _Job] = {}
+    for split, paths in shards.items():
+        if split not in ("train", "val", "test"):
+            raise InputError(f"split {split!r} is none of train, val, test: rename it")
+        for shard in paths:
+            name = str(shard.relative_to(root).with_suffix("")).replace(os.sep, "-")
+            files = {
+                side: out / split / pattern.replace("*", name) for side, pattern in ENCODED.items()
+            }
+            if files["images"] in jobs:
+                raise InputError(
+                    f"the shards {str(jobs[files['images']].shard)!r} and {str(shard)!r} would "
+                    "both be encoded under one name: rename one"
+                )
+            jobs[files["images"]] = _Job(shard, files)
+    return list(jobs.values())
+
+
+def _check_origin(out: Path, ours: dict[str, Any]) -> None:
+    """Refuse a folder that holds something else than embeddings of the same trunks."""
+    path = out / ORIGIN
+    foreign = InputError(
+        f"{str(out)!r} is not an empty folder and holds no embeddings of lors encode: choose "
+        "another --out"
+    )
+    if out.exists() and not out.is_dir():
+        raise foreign
+    with locked(out / ".lock", wait=True):
+        if not path.is_file():
+            if any(found.name[0] != "." for found in out.iterdir()):
+                raise foreign
+            write_text(path, json.dumps(ours, indent=2))
+    try:
+        differs = difference(ours, json.loads(path.read_text("utf-8")))
+    except (ValueError, AttributeError, RecursionError):
+        raise InputError(f"{str(path)!r} is damaged: choose another --out") from None
+    if differs:
+        raise InputError(
+            f"{str(out)!r} holds embeddings of other trunks ({'; '.join(differs)}): choose another "
+            "--out, or delete it"
+        )
+
+
+def _from_here(jobs: Sequence[_Job]) -> list[_Job]:
+    """All jobs, those first that fall to this rank, so that ranks seldom ask for the same."""
+    start = len(jobs) * ranks.rank() // ranks.size()
+    return [*jobs[start:], *jobs[:start]]
+
+
+def _claimed(job: _Job, work: Callable[[_Job], None], wait: bool = False) -> bool:
+    """Encode a shard that is not there yet, unless another process is at it."""
+    with locked(job.lock, wait) as mine:
+        if mine and not job.done():
+            work(job)
+    return mine
+
+
+def _encode(job: _Job, root: Path, trunks: _Trunks, batch: int) -> None:
+    items, version = shard_items(root, job.shard), shard_version(root, job.shard)
+    if not items:
+        raise InputError(f"the shard {str(job.shard)!r} is empty: leave it out")
+    images = np.concatenate(list(_features(items, trunks, batch)))
+    texts = trunks.text.embed([text for item in items for text in item.captions], Silent())
+    owner = np.repeat(np.arange(len(items)), [len(item.captions) for item in items])
+    for side, array in (("images", images), ("texts", texts), ("owner", owner)):
+        with writing(job.files[side]) as temporary, temporary.open("wb") as file:
+            np.save(file, array, allow_pickle=False)
+    lines = [
+        json.dumps({"key": item.key.removeprefix(f"{version}|"), "captions": item.captions})
+        for item in items
+    ]
+    write_text(job.files["captions"], "".join(f"{line}\n" for line in lines))
+
+
+def _features(items: Sequence[Item], trunks: _Trunks, batch: int) -> Iterator[np.ndarray]:
+    """Features of images that are decoded a batch at a time. Shape of each: (batch or less, f)"""
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, len(items), batch):
+            part = items[start : start + batch]
+            pixels = np.stack(list(pool.map(partial(item_pixels, size=trunks.size), part)))
+            yield trunks.image(torch.from_numpy(pixels)).numpy()
