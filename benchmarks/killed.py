@@ -147,8 +147,8 @@ def kill_one(case: Case, out: Path, home: Path) -> tuple[int, float]:
 
 def same(found: object, expected: object) -> bool:
     if isinstance(found, list) and isinstance(expected, list):
-        numbers = (torch.tensor(values, dtype=torch.float64) for values in (found, expected))
-        return torch.allclose(*numbers, rtol=1e-3)
+        ours, theirs = (torch.tensor(v, dtype=torch.float64) for v in (found, expected))
+        return torch.allclose(ours, theirs, rtol=1e-3)
     return found == expected
 
 

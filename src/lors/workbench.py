@@ -306,7 +306,9 @@ class Workbench:
 
         def averaged() -> Candidates:
             images, texts = self._joint_features
-            return Candidates(images, mean_captions(texts, real.owner), np.arange(len(real)))
+            if len(texts) > len(real):
+                texts = mean_captions(texts[:], real.owner)
+            return Candidates(images, texts, np.arange(len(real)))
 
         def select(kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
             (chosen, _), each = self.select(kind, count, "start")
