@@ -5,7 +5,7 @@
 Three processes are started once: one that works alone and two that work together over gloo. In
 each round the one and then the two train the same experts and run the same iterations, so that
 whatever else the machine does slows both. The ratio is that of experts, or of trajectories, per
-second. Also times the message of one iteration. Prints a table and JSON.
+second. Also times messages of several sizes between the two. Prints tables and JSON.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 EXPERTS, ITERATIONS = 4, 10
+NUMBERS = (1_000, 100_000, 1_000_000, 10_000_000)
+"""In the messages."""
 
 
 def work(rank: int, size: int, port: int, preset: str, folder: str, orders: Connection) -> None:
@@ -69,8 +71,6 @@ def _tasks(preset: str, folder: str) -> dict[str, Callable[[int], object]]:
     bench.experts()
     matcher = bench.matcher()
     state = Distillation(bench.start(), bench.config.distill, 0)
-    learned = [p for p in state.synthetic.parameters() if p.requires_grad]
-    sums = [torch.zeros(sum(p.numel() for p in learned))]
 
     def train(turn: int) -> None:
         where = Path(folder) / f"{turn}-{ranks.size()}"
@@ -84,11 +84,17 @@ def _tasks(preset: str, folder: str) -> dict[str, Callable[[int], object]]:
             state.step(matcher)
             ranks.any_of(False)
 
-    def message(turn: int) -> None:
-        for _ in range(ITERATIONS):
-            ranks.total(sums)
+    def message(numbers: int) -> Callable[[int], None]:
+        sums = [torch.zeros(numbers)]
 
-    return {"experts": train, "distillation": distil, "message": message}
+        def send(turn: int) -> None:
+            for _ in range(ITERATIONS):
+                ranks.total(sums)
+
+        return send
+
+    messages = {f"message {numbers}": message(numbers) for numbers in NUMBERS}
+    return {"experts": train, "distillation": distil, **messages}
 
 
 def main() -> None:
@@ -112,8 +118,9 @@ def main() -> None:
         alone, together = ends[:1], ends[1:]
         seconds: dict[str, list[list[float]]] = {}
         for turn in range(arguments.rounds + 1):  # the first is not counted: it fills caches
-            for name in ("experts", "distillation", "message"):
-                took = [_ordered(group, (name, turn)) for group in (alone, together)]
+            for name in ("experts", "distillation", *(f"message {n}" for n in NUMBERS)):
+                groups = (together,) if name.startswith("message") else (alone, together)
+                took = [_ordered(group, (name, turn)) for group in groups]
                 if turn:
                     seconds.setdefault(name, []).append(took)
         for end in ends:
@@ -141,9 +148,13 @@ def _show(preset: str, seconds: dict[str, list[list[float]]]) -> None:
             name, f"{unit / one:.3g} {what}/s", f"{unit / two:.3g} {what}/s", f"{ratio:.2f}"
         )
         found[name] = {"one_s": one, "two_s": two, "ratio": ratio}
-    found["message_s"] = statistics.median(two for _, two in seconds["message"]) / ITERATIONS
     Console().print(table)
-    print(f"one message of an iteration takes {1000 * found['message_s']:.2f} ms between two ranks")
+    messages = Table("bytes", "milliseconds", title="a sum over two ranks")
+    for numbers in NUMBERS:
+        each = statistics.median(took[0] for took in seconds[f"message {numbers}"]) / ITERATIONS
+        messages.add_row(f"{4 * numbers:,}", f"{1000 * each:.2f}")
+        found.setdefault("messages", []).append([4 * numbers, each])
+    Console().print(messages)
     print(json.dumps(found))
 
 

@@ -21,8 +21,12 @@ COMMANDS = sorted(
     {
         command.replace("$W", "").replace("$F", "")
         for page in PAGES
-        for pattern in (r"^lors (.*?)(?:\s+#.*)?$", r"`lors (.*?)`")
-        for command in re.findall(pattern, page, re.MULTILINE)
+        for pattern in (
+            r"^lors (.*?)(?:\s+#.*)?$",
+            r"`lors (.*?)`",
+            r"torchrun.* -m lors ([^`\n]*)",
+        )
+        for command in re.findall(pattern, page.replace("\\\n", ""), re.MULTILINE)
         if "…" not in command and not re.search(r"\b[A-Z]{3,}", command)  # a place holder
     }
 )
@@ -40,7 +44,7 @@ def test_commands_name_real_presets_and_settings(command: str) -> None:
     assert runner_knows(name)
     settings = [a for a in arguments if "=" in a]
     words = [a for a in arguments if a not in settings]
-    if name == "distill" and words and words[0] != "config.yaml":
+    if name in ("distill", "encode", "experts") and words and words[0] != "config.yaml":
         load_config(words[0], settings)
     if name == "select" and words:
         load_config(words[1], [*settings, f"selection.kind={words[0]}"])

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from functools import reduce
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from lors.errors import InputError, LorsError
 from lors.progress import Progress, Silent
 
 __all__ = [
+    "alone",
     "any_of",
     "broadcast",
     "check_equal",
@@ -48,6 +50,7 @@ TIMEOUT = "LORS_TIMEOUT"
 by default half an hour. That a process has ended is noticed at once."""
 
 _PATIENT: dict[Any, Any] = {}
+_ALONE = ContextVar("alone", default=False)
 
 
 @contextmanager
@@ -70,14 +73,24 @@ def joined() -> Iterator[None]:
         dist.destroy_process_group()
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Work as if there were no other ranks, for what each does by itself or only one of them."""
+    before = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(before)
+
+
 def rank() -> int:
     """Which process this is; rank 0 writes files and talks to the user."""
-    return dist.get_rank() if dist.is_initialized() else 0
+    return dist.get_rank() if size() > 1 else 0
 
 
 def size() -> int:
     """How many processes there are."""
-    return dist.get_world_size() if dist.is_initialized() else 1
+    return dist.get_world_size() if dist.is_initialized() and not _ALONE.get() else 1
 
 
 def local() -> int:

@@ -209,7 +209,7 @@ class Workbench:
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
         todo = store.missing(self.config.experts.count)
-        if self.data_parallel:
+        if self.data_parallel and ranks.size() > 1:
             todo = ranks.first(lambda: todo)
             for expert in self.progress.track(todo, "train experts", len(todo)):
                 self._train_together(store, expert)
@@ -255,7 +255,7 @@ class Workbench:
     def _snapshots(self, expert: int, begun: Sequence[Snapshot]) -> Iterator[Snapshot]:
         config = self.config
         model = self.model(config.experts.seed, "expert", expert)
-        model.divided = self.data_parallel
+        model.divided = self.data_parallel and ranks.size() > 1
         real = self.real["train"]
         return train_expert(model, real, config.experts, config.data, expert, begun)
 
@@ -286,7 +286,8 @@ class Workbench:
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config.distill
-        images, texts, real = INITIALS[config.init](self._material())
+        with ranks.alone():  # all ranks make the same
+            images, texts, real = INITIALS[config.init](self._material())
         similarity = self._similarity(len(images), real)
         rates = (config.inner_rate, config.inner_text_rate or config.inner_rate)
         return SyntheticPairs(images, texts, similarity, rates).to(self.device, self.dtype)

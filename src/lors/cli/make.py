@@ -70,7 +70,6 @@ def _run(
     references: bool,
     data_parallel: bool = False,
 ) -> None:
-    from lors import ranks
     from lors.config import load_config
     from lors.folders import SET
     from lors.pipeline import run
@@ -78,7 +77,7 @@ def _run(
 
     with Display() as display:
         results = run(load_config(config, overrides), out, display, references, data_parallel)
-        page = end_with_report(out, display) if ranks.rank() == 0 else None
+        page = end_with_report(out, display)
     console.print(results_table(results["rows"]))
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     if page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lors import artifacts
+from lors import artifacts, ranks
 from lors.errors import InputError
 from lors.folders import RESULTS
 from lors.progress import Progress
@@ -57,14 +57,19 @@ def write_report(
 def end_with_report(folder: Path, progress: Progress) -> Path | None:
     """The report of a run or comparison that has just ended, unless it is there already.
 
+    Rank 0 writes it, when the others may be gone.
+
     Whatever goes wrong here is said and not raised: the results are safe, and a page can be made at
     any time.
     """
+    if ranks.rank() > 0:
+        return None
     page = folder / REPORT
     try:
         if page.is_file() and page.stat().st_mtime >= (folder / RESULTS).stat().st_mtime:
             return page
-        return write_report(folder, progress=progress)
+        with ranks.alone():
+            return write_report(folder, progress=progress)
     except Exception as error:
         progress.say(f"No report was written ({type(error).__name__}: {error}).")
         return None
