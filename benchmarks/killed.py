@@ -115,7 +115,8 @@ def _lines(path: Path) -> int:
 
 
 def command(case: Case, out: Path, home: Path, ranks: int) -> tuple[list[str], dict[str, str]]:
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks), *case.options]
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    launch += case.options
     words = [str(out) if word == "OUT" else word for word in case.words]
     line = [sys.executable, *(launch if ranks > 1 else []), "-m", "lors", case.name, *words]
     return line, {**os.environ, "LORS_HOME": str(home), "OMP_NUM_THREADS": "1"}

@@ -238,8 +238,8 @@ def test_torchrun_starts_the_ranks_again_when_one_is_killed(
     settings = ["experts.count=4", "experts.epochs=12"]
     expected = Workbench(load_config("tiny", settings)).experts()
     monkeypatch.setenv("LORS_HOME", str(tmp_path))
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    launch += ["--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launch += ["--nproc-per-node=2", "--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]
     with subprocess.Popen(launch, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as torchrun:
         while not list(tmp_path.glob("experts/*/unfinished-*/epoch-0001.safetensors")):
             assert torchrun.poll() is None, torchrun.communicate()

@@ -65,7 +65,8 @@ def plan(config: Config) -> dict[str, str]:
     encode, encode_graph = _measured(lambda: _freeze(model, images))
     expert, expert_graph = _measured(lambda: _expert_step(config, model))
     used = min(pairs, steps * len(images)) / len(images)
-    iteration = encode * used + step * steps
+    trajectories = config.distill.trajectories or 1
+    iteration = trajectories * (encode * used + step * steps)
     kept = graph if config.matching.gradient == "unrolled" else 4 * theta.numel()
     more = max(
         kept * (steps - 1) + encode_graph * (used - 1),
@@ -78,8 +79,8 @@ def plan(config: Config) -> dict[str, str]:
         "numbers per pair": f"{numbers:,} ({_bytes(4 * numbers * config.distill.budget)} in all)",
         "expert storage": _expert_storage(config, theta.numel()),
         "expert training": f"{1000 * expert / SAMPLE:.1f} s per 1,000 pairs seen",
-        "one iteration": f"{iteration:.2f} s, {steps} inner steps of {len(images)}, second "
-        f"derivatives: {derivative}",
+        "one iteration": f"{iteration:.2f} s in one process, {trajectories} x {steps} inner steps "
+        f"of {len(images)}, second derivatives: {derivative}",
         "distillation": f"{_duration(iteration * config.distill.iterations)} for "
         f"{config.distill.iterations:,} iterations",
         "peak memory": f"about {_bytes(peak_memory(device) + more)}",
