@@ -90,7 +90,7 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
     again = heads.start()
     gather = again.gather
 
-    def encode_each(indices: list[torch.Tensor], encode: object) -> list[object]:
+    def encode_each(indices: list[torch.Tensor], *others: object) -> list[object]:
         return [
             gather([index], lambda used: model.freeze(again.images[used]))[0] for index in indices
         ]
