@@ -16,7 +16,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from datetime import timedelta
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -49,10 +48,7 @@ def run_ranks(
     if not isinstance(function, str):
         function = f"{function.__module__}:{function.__qualname__}"
     with tempfile.TemporaryDirectory() as folder:
-        given = (size, folder, function, arguments, dict(os.environ), limit)
-        processes = [_context().Process(target=_work, args=(r, *given)) for r in range(size)]
-        for process in processes:
-            process.start()
+        processes = _start(size, _work, folder, function, arguments)
         end = time.monotonic() + limit
         for process in processes:
             process.join(max(0, end - time.monotonic()))
@@ -70,6 +66,11 @@ def run_ranks(
 
 def start_ranks(size: int, *words: str | Path) -> list[ForkServerProcess]:
     """A command of lors on several ranks, as torchrun starts them, but with nobody watching."""
+    return _start(size, _command, list(map(str, words)))
+
+
+def _start(size: int, target: Callable[..., None], *given: Any) -> list[ForkServerProcess]:
+    """Processes with the environment that torchrun would give them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -77,13 +78,15 @@ def start_ranks(size: int, *words: str | Path) -> list[ForkServerProcess]:
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
         "WORLD_SIZE": str(size),
         "LOCAL_WORLD_SIZE": str(size),
     }
     processes = [
         _context().Process(
-            target=_command,
-            args=({**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, list(map(str, words))),
+            target=_begin,
+            args=({**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, target, given),
         )
         for rank in range(size)
     ]
@@ -92,14 +95,20 @@ def start_ranks(size: int, *words: str | Path) -> list[ForkServerProcess]:
     return processes
 
 
-def _command(environment: dict[str, str], words: list[str]) -> None:
+def _begin(
+    environment: dict[str, str], target: Callable[..., None], given: tuple[Any, ...]
+) -> None:
     import torch
 
+    os.environ.clear()  # that of the server is from when it started
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    target(*given)
+
+
+def _command(words: list[str]) -> None:
     from lors.cli import main
 
-    os.environ.clear()
-    os.environ.update(environment, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    torch.set_num_threads(1)
     sys.argv = ["lors", *words]
     main()
 
@@ -112,37 +121,15 @@ def _answer(folder: Path, rank: int) -> tuple[Any, str | None]:
     return result, error
 
 
-def _work(
-    rank: int,
-    size: int,
-    folder: str,
-    function: str,
-    arguments: tuple[Any, ...],
-    environment: dict[str, str],
-    limit: float,
-) -> None:
-    import torch
-    import torch.distributed as dist
+def _work(folder: str, function: str, arguments: tuple[Any, ...]) -> None:
+    from lors import ranks
 
-    os.environ.clear()  # that of the server is from when it started
-    os.environ.update(environment, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size))
-    torch.set_num_threads(1)
-    result, error = None, None
+    module, _, name = function.partition(":")
+    answer = Path(folder, f"{os.environ['RANK']}.json")
     try:
-        dist.init_process_group(
-            "gloo",
-            init_method=f"file://{folder}/init",
-            rank=rank,
-            world_size=size,
-            timeout=timedelta(seconds=limit),
-        )
-        module, _, name = function.partition(":")
-        result = getattr(importlib.import_module(module), name)(*arguments)
+        with ranks.joined():
+            result = getattr(importlib.import_module(module), name)(*arguments)
+            answer.write_text(json.dumps([result, None]))
     except BaseException:
-        error = traceback.format_exc()
-    Path(folder, f"{rank}.json").write_text(json.dumps([result, error]))
-    sys.stdout.flush()
-    if error is not None:
+        answer.write_text(json.dumps([None, traceback.format_exc()]))
         os._exit(1)  # at once: the others learn of it by a broken connection
-    dist.destroy_process_group()

@@ -25,7 +25,10 @@ from lors.errors import LorsError
 from lors.evaluate import Outcome
 from lors.folders import SET
 from lors.logbook import Logbook
+from lors.matching import MATCHERS
+from lors.matching.trajectory import TrajectoryMatcher
 from lors.pipeline import evaluate_set, run
+from lors.progress import Silent
 from lors.retrieval import Recall
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
@@ -161,6 +164,33 @@ def differing_sets() -> str:
     with pytest.raises(LorsError) as error:
         Distillation(pairs, load_config("tiny").distill, seed=0).agree()
     return str(error.value)
+
+
+def diverged(out: str) -> Any:
+    """Which rates were halved in a run whose first two tries turn non-finite on one rank."""
+    broken: list[int] = []
+
+    class Broken(TrajectoryMatcher):
+        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+            loss = super().backward(synthetic, generator)
+            if len(broken) == 2 or ranks.rank() == 0:
+                return loss
+            broken.append(1)
+            time.sleep(0.2)  # rank 0 is ahead
+            return float("nan")
+
+    MATCHERS["trajectory"] = Broken
+    config = load_config("tiny", ["distill.retries=3", "distill.iterations=2", *EXACT])
+    run(config, out, references=False)
+    state = Distillation(Workbench(config).start(), config.distill, 0)
+    Logbook(Path(out)).resume(state, Silent())
+    return state.slowed
+
+
+def test_ranks_slow_down_together_when_numbers_turn_non_finite(tmp_path: Path) -> None:
+    found = run_ranks(2, diverged, tmp_path / "run")
+    assert sum(found[0].values()) == 2
+    assert found[0] == found[1]
 
 
 def test_sets_that_differ_between_ranks_are_noticed() -> None:

@@ -36,7 +36,36 @@ def test_ranks_tell_each_other_numbers_and_json(size: int) -> None:
 
 
 def test_a_rank_that_fails_or_hangs_is_reported_at_once() -> None:
-    with pytest.raises(AssertionError, match=r"rank 0: [\s\S]*lost contact[\s\S]*a bad rank"):
+    with pytest.raises(AssertionError, match=r"rank 0: [\s\S]*could not reach[\s\S]*a bad rank"):
         run_ranks(2, fails_on_one, limit=30)
     with pytest.raises(AssertionError, match=r"ranks \[0, 1\] took over 1 s"):
         run_ranks(2, stuck, limit=1)
+
+
+def sent_alone() -> list[object]:
+    with ranks.alone():
+        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.first(lambda: "y")]
+
+
+def test_a_rank_can_work_as_if_alone() -> None:
+    assert run_ranks(2, sent_alone) == [[0, 1, ["x"], "y"]] * 2
+
+
+def raised() -> list[str]:
+    def refuse() -> None:
+        raise InputError("rank 0 refuses")
+
+    with pytest.raises(InputError) as error:
+        ranks.first(refuse)
+    return [str(error.value)]
+
+
+def test_what_rank_0_raises_is_raised_on_all() -> None:
+    assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
+
+
+def test_a_timeout_that_is_no_number_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in ("soon", "0", "nan", "1e999"):
+        monkeypatch.setenv("LORS_TIMEOUT", seconds)
+        with pytest.raises(InputError, match="is not a number of seconds"):
+            ranks._timeout()

@@ -44,7 +44,7 @@ class Distillation:
     iteration: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     best_recall: float | None = None
-    matcher_states: list[dict[str, Tensor]] = field(default_factory=list)
+    matcher_states: list[dict[str, Tensor]] = field(init=False)
     slowed: dict[str, int] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
 

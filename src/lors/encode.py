@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors import ranks
 from lors.artifacts import write_text, writing
 from lors.config import Config, difference
 from lors.data.cache import item_pixels
@@ -32,7 +32,7 @@ from lors.encoders.features import of_pixels
 from lors.encoders.image import frozen_trunk, trunk_key
 from lors.encoders.text import TextTrunk, build_text_trunk
 from lors.errors import InputError
-from lors.locks import locked
+from lors.locks import locked, one_each
 from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
 
@@ -59,10 +59,10 @@ class _Job(NamedTuple):
     def done(self) -> bool:
         return all(path.is_file() for path in self.files.values())
 
-    @property
-    def lock(self) -> Path:
+    def claim(self, wait: bool = False) -> AbstractContextManager[bool]:
+        """Whether this process is the one to encode the shard; see ``locks.locked``."""
         images = self.files["images"]
-        return images.with_name(f".{images.stem}.lock")
+        return locked(images.with_name(f".{images.stem}.lock"), wait)
 
 
 def encode_shards(
@@ -97,12 +97,9 @@ def encode_shards(
     _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
     trunk = frozen_trunk(encoder, find_device(config.device))
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
+    todo = [job for job in jobs if not job.done()]
     work = partial(_encode, root=root, trunks=trunks, batch=batch)
-    todo = [job for job in _from_here(jobs) if not job.done()]
-    tracked = progress.track(todo, "encode shards", len(todo))
-    elsewhere = [job for job in tracked if not _claimed(job, work)]
-    for job in progress.track(elsewhere, "wait for other processes", len(elsewhere)):
-        _claimed(job, work, wait=True)
+    one_each(todo, _Job.claim, work, progress, "encode shards")
 
 
 def _jobs(root: Path, shards: dict[str, list[Path]], out: Path) -> list[_Job]:
@@ -149,21 +146,9 @@ def _check_origin(out: Path, ours: dict[str, Any]) -> None:
         )
 
 
-def _from_here(jobs: Sequence[_Job]) -> list[_Job]:
-    """All jobs, those first that fall to this rank, so that ranks seldom ask for the same."""
-    start = len(jobs) * ranks.rank() // ranks.size()
-    return [*jobs[start:], *jobs[:start]]
-
-
-def _claimed(job: _Job, work: Callable[[_Job], None], wait: bool = False) -> bool:
-    """Encode a shard that is not there yet, unless another process is at it."""
-    with locked(job.lock, wait) as mine:
-        if mine and not job.done():
-            work(job)
-    return mine
-
-
 def _encode(job: _Job, root: Path, trunks: _Trunks, batch: int) -> None:
+    if job.done():
+        return
     items, version = shard_items(root, job.shard), shard_version(root, job.shard)
     if not items:
         raise InputError(f"the shard {str(job.shard)!r} is empty: leave it out")

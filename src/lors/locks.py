@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
 from lors import ranks
 from lors.errors import InputError
+from lors.progress import Progress
 
-__all__ = ["locked", "sole_user"]
+__all__ = ["locked", "one_each", "sole_user"]
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -36,6 +40,39 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def one_each(
+    items: Sequence[T],
+    claim: Callable[[T, bool], AbstractContextManager[bool]],
+    work: Callable[[T], None],
+    progress: Progress,
+    what: str,
+) -> None:
+    """Share work with all processes that come here: each item is done by one of them.
+
+    Returns when all items are done, by whomever. What a process that ends leaves undone is done by
+    another.
+
+    Args:
+        items: what to do.
+        claim: a lock on an item, as ``locked`` is; told whether to wait for it.
+        work: does an item, or nothing if it is done already.
+        progress: who to tell.
+        what: the work in words.
+    """
+    begin = ranks.rank() * len(items) // ranks.size()  # each rank at another item
+    items = [*items[begin:], *items[:begin]]
+    elsewhere = []
+    for item in progress.track(items, what, len(items)):
+        with claim(item, False) as mine:
+            if mine:
+                work(item)
+            else:
+                elsewhere.append(item)
+    for item in progress.track(elsewhere, "wait for other processes", len(elsewhere)):
+        with claim(item, True):
+            work(item)
 
 
 @contextmanager

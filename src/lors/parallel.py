@@ -51,7 +51,7 @@ class _Joined(_Linear):
 
     @staticmethod
     def forward(part: Tensor) -> Tensor:
-        sizes = ranks.gather(len(part))
+        sizes = [int(size) for size in ranks.gather_tensors(torch.tensor([len(part)]))]
         padded = part.new_zeros((max(sizes), *part.shape[1:]))
         padded[: len(part)] = part
         found = ranks.gather_tensors(padded)

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lors import artifacts, ranks
 from lors.baselines import full_data, random_pairs
 from lors.config import Config, SimilarityConfig, load_config
@@ -194,6 +196,7 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
             break
         except DivergedError as error:
             state = _state(bench, logbook)
+            state.agree()  # all have read the checkpoint before it is replaced
             if sum(state.slowed.values()) >= config.distill.retries:
                 raise
             bench.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
@@ -219,15 +222,26 @@ def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
     pairs = bench.plain_pairs(chosen, captions)
     loss = tune(bench, pairs)
     selected = bench.distilled(pairs, loss, SimilarityConfig(kind="identity"))
-    texts = bench.pairs.splits["train"].captions
+    if ranks.rank() == 0:
+        _write_list(chosen, scores, captions, bench.pairs.splits["train"].captions, out)
+    _save(selected, out / SET)
+    return selected
+
+
+def _write_list(
+    chosen: np.ndarray,
+    scores: np.ndarray,
+    captions: np.ndarray,
+    texts: Sequence[str],
+    out: Path,
+) -> None:
+    """Write down which pairs were selected, and with which scores."""
     table = io.StringIO()
     lines = csv.writer(table)
     lines.writerow(("image", "score", "caption", "text"))
     for image, score, caption in zip(chosen, scores, captions, strict=True):
         lines.writerow((image, f"{score:.6g}", caption, texts[caption] if texts else ""))
-    _write(out / "selection.csv", table.getvalue())
-    _save(selected, out / SET)
-    return selected
+    artifacts.write_text(out / "selection.csv", table.getvalue())
 
 
 def _how_trained(made: DistilledSet) -> str:

@@ -61,16 +61,19 @@ def joined() -> Iterator[None]:
         InputError: ``LORS_TIMEOUT`` is not a number of seconds.
         LorsError: the others cannot be reached.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or dist.is_initialized():
+    several = "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if not several or dist.is_initialized():
         yield
         return
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     with _contact():
         dist.init_process_group(backend, timeout=_timeout())
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
+        _patient()
+    yield
+    dist.destroy_process_group()  # after an error, the end of the process tells the others
 
 
 @contextmanager
@@ -137,6 +140,8 @@ def gather(value: Any) -> list[Any]:
 
 def gather_tensors(tensor: Tensor) -> list[Tensor]:
     """The tensor of each rank, all of one shape, on all of them."""
+    if size() == 1:
+        return [tensor]
     found = [torch.empty_like(tensor) for _ in range(size())]
     with _contact():
         dist.all_gather(found, tensor.contiguous())
@@ -144,7 +149,11 @@ def gather_tensors(tensor: Tensor) -> list[Tensor]:
 
 
 def first(make: Callable[[], T]) -> T:
-    """What rank 0 makes, on all ranks; it must be JSON. What it raises is raised on all, too."""
+    """What rank 0 makes, on all ranks; it must be JSON.
+
+    Raises:
+        LorsError: or InputError, on all ranks, with the sentence of the one that rank 0 met.
+    """
     if size() == 1:
         return make()
     answer: list[Any] = [None, None]
@@ -264,6 +273,6 @@ def _contact() -> Iterator[None]:
     except RuntimeError as error:
         reason = str(error).splitlines()[0][:200]
         raise LorsError(
-            f"rank {os.environ.get('RANK', '?')} lost contact with another process ({reason}): "
+            f"rank {os.environ.get('RANK', '?')} could not reach another process ({reason}): "
             "see that one's error; the same command goes on from what was saved"
         ) from None

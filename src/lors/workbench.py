@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
 from lors.encoders.scorer import given_embeddings, open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
-from lors.experts import Snapshot, TrajectoryStore, train_expert
+from lors.experts import Snapshot, TrajectoryStore, train_expert, train_missing
 from lors.initial import INITIALS, Material
 from lors.initial.material import Real
 from lors.losses import LOSSES
@@ -208,54 +207,19 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
-        todo = store.missing(self.config.experts.count)
-        if self.data_parallel and ranks.size() > 1:
-            todo = ranks.first(lambda: todo)
-            for expert in self.progress.track(todo, "train experts", len(todo)):
-                self._train_together(store, expert)
-            return store
-        begin = ranks.rank() * len(todo) // ranks.size()  # each rank at another expert
-        todo = todo[begin:] + todo[:begin]
-        tracked = self.progress.track(todo, "train experts", len(todo))
-        elsewhere = [expert for expert in tracked if not self._train(store, expert)]
-        what = "wait for other processes"
-        for expert in self.progress.track(elsewhere, what, len(elsewhere)):
-            self._train(store, expert, wait=True)
+        count, together = self.config.experts.count, self._together
+        train_missing(store, count, self._snapshots, self.progress, together)
         return store
 
-    def _train(self, store: TrajectoryStore, expert: int, wait: bool = False) -> bool:
-        """Train an expert that is missing, unless another process is at it."""
-        with store.claim(expert, wait) as mine:
-            if mine and not store.path(expert).exists():
-                store.add(expert, self._snapshots(expert, store.begun(expert)))
-        return mine
-
-    def _train_together(self, store: TrajectoryStore, expert: int) -> None:
-        """Train an expert, every batch divided between the ranks; rank 0 holds and keeps it."""
-        begun: list[Snapshot] = []
-        with ExitStack() as stack:
-
-            def claim() -> int | None:
-                stack.enter_context(store.claim(expert, wait=True))
-                if store.path(expert).exists():
-                    return None
-                begun.extend(store.begun(expert))
-                return len(begun)
-
-            epochs = ranks.first(claim)
-            if epochs is None:
-                return
-            if ranks.rank() == 0:
-                store.add(expert, self._snapshots(expert, begun))
-            else:
-                blank = Snapshot(self.flat.flatten(self.flat.model), np.zeros(0, bool))
-                for _ in self._snapshots(expert, [blank] * epochs):
-                    pass
+    @property
+    def _together(self) -> bool:
+        """Whether the ranks divide batches now: not where each works alone."""
+        return self.data_parallel and ranks.size() > 1
 
     def _snapshots(self, expert: int, begun: Sequence[Snapshot]) -> Iterator[Snapshot]:
         config = self.config
         model = self.model(config.experts.seed, "expert", expert)
-        model.divided = self.data_parallel and ranks.size() > 1
+        model.divided = self._together
         real = self.real["train"]
         return train_expert(model, real, config.experts, config.data, expert, begun)
 
@@ -286,6 +250,8 @@ class Workbench:
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config.distill
+        if self._together:
+            self.experts()  # which some starts need, and alone no rank could train
         with ranks.alone():  # all ranks make the same
             images, texts, real = INITIALS[config.init](self._material())
         similarity = self._similarity(len(images), real)

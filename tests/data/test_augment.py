@@ -20,6 +20,10 @@ def test_augmentation_is_drawn_per_image_and_seeded() -> None:
     assert len({tuple(i.flatten().tolist()) for i in first}) > 1
 
 
+def test_no_images_stay_none() -> None:
+    assert augment(torch.empty(0, 3, 8, 8, dtype=torch.uint8)).shape == (0, 3, 8, 8)
+
+
 def test_the_operations_are_those_of_torchvision() -> None:
     with global_seed(0):
         image = torch.randint(20, 256, (3, 20, 20), dtype=torch.uint8)

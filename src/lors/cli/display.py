@@ -70,7 +70,9 @@ class Display:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bars.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            Console(stderr=True).print("Interrupted. The same command continues where it stopped.")
+            if not console.quiet:
+                text = "Interrupted. The same command continues where it stopped."
+                Console(stderr=True).print(text)
             sys.exit(143 if issubclass(kind, Terminated) else 130)
 
     def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:

@@ -22,7 +22,7 @@ from lors.baselines import full_data
 from lors.compare.results import Record, record_of, write_results
 from lors.compare.table import Cell, Table
 from lors.config import Config
-from lors.errors import LorsError
+from lors.errors import InputError, LorsError
 from lors.evaluate import summarise
 from lors.folders import SET, check_folder
 from lors.locks import sole_user
@@ -69,11 +69,13 @@ def compare(
     runs = _runs(cells)
     folders = [out / "runs" / group[0].name for group in runs]
     ranks.first(lambda: _check(runs, folders))
+    timed = table.measure == "seconds"
+    if timed and ranks.size() > 1:
+        raise InputError("a table of times is for one process at a time: run it without torchrun")
     records: list[Record] = []
     with sole_user(out):
         references = _prepare(cells, out, progress)
         mine, where = ranks.share(runs), ranks.share(folders)
-        timed = table.measure == "seconds"
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
 
         def keep(found: list[Record]) -> None:
@@ -104,7 +106,8 @@ def _run_all(
     """Do all runs, some at a time, and hand over the records of each as it ends."""
     context = multiprocessing.get_context("spawn")
     threads = max(1, _cores() // ranks.neighbours() // jobs)
-    if torch.cuda.is_available() and ranks.size() > 1:  # workers know nothing of other ranks
+    device = find_device(runs[0][0].config.device)
+    if device.type == "cuda" and ranks.size() > 1:  # workers know nothing of other ranks
         visible = _devices(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
         os.environ["CUDA_VISIBLE_DEVICES"] = visible[ranks.local()]
     with ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,)) as pool:

@@ -265,7 +265,7 @@ class DistillConfig(Section):
     trajectories: Count | None = Field(
         None,
         description="whose meta-gradients each iteration averages; ranks divide them. "
-        "Default: one for each rank",
+        "Default: one for each rank that the run is begun with",
     )
     learning_rates: LearningRates = LearningRates()
     momentum: float = Field(0.5, ge=0, lt=1)

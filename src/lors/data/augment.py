@@ -24,6 +24,8 @@ def augment(images: Tensor) -> Tensor:
     Args:
         images: uint8. Shape: (m, 3, size, size)
     """
+    if not len(images):  # a rank's part of a batch may be empty
+        return images
     crop = v2.RandomResizedCrop(images.shape[-1], scale=(0.5, 1.0), antialias=True)
     images = torch.stack([crop(image) for image in images])
     flipped = torch.rand(len(images)) < 0.5

@@ -49,7 +49,7 @@ def train_expert(
         data: how an epoch shows captions and whether images are augmented.
         expert: which one; draws the order of the data.
         begun: the snapshots of an interrupted training run, to go on from; of a divided model,
-            those of rank 0 count, and the others give as many.
+            those of rank 0 count, and the others give as many empty ones.
 
     Yields:
         T + 1 snapshots: at the start, with nothing learned, and after every epoch.
@@ -59,7 +59,8 @@ def train_expert(
     begun = begun or [Snapshot(flat.flatten(model).cpu(), np.zeros(len(real), dtype=bool))]
     yield from begun
     parameter = next(model.parameters())
-    flat.load(begun[-1].theta.to(parameter), model)
+    if len(begun[-1].theta):
+        flat.load(begun[-1].theta.to(parameter), model)
     if model.divided:
         ranks.broadcast(model.parameters())
     for epoch in range(len(begun) - 1, config.epochs):

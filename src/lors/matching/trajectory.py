@@ -130,8 +130,12 @@ class TrajectoryMatcher:
                 "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
                 "--data-parallel or set matching.blend=0"
             )
-        linear = fits_closed_form(self.flat.model, self.config) and not self.divided
-        self.derivative = None if linear else self._derivative(setting)
+        linear = fits_closed_form(self.flat.model, self.config)
+        self.derivative: Derivative | None = None
+        if not linear:
+            self.derivative = self._derivative(setting)
+        elif self.divided:
+            self.derivative = double  # as exact as the closed form, which is of whole batches
         if self.divided:
             model = copy.copy(self.flat.model)
             model.divided = True
