@@ -4,7 +4,7 @@
 
 For each command: one process does it and gives the expected result; torchrun starts two ranks, one
 of which gets SIGKILL while they are at work; the seconds until torchrun has ended in error are
-taken; then the same command is run again and must end with the expected result. A sixth case lets
+taken; then the same command is run again and must end with the expected result. One case more lets
 torchrun restart the ranks by itself (``--max-restarts``). Prints a table and JSON; ends in error if
 anything was otherwise.
 """
@@ -15,14 +15,19 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import psutil
 import torch
+import transformers
+from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
@@ -42,6 +47,7 @@ class Case:
         at_work: whether the ranks in a folder, with a home, are in the middle of it.
         result: what must be the same as that of one process.
         options: of torchrun.
+        before: makes what the command needs.
     """
 
     name: str
@@ -49,6 +55,7 @@ class Case:
     at_work: Callable[[Path, Path], bool]
     result: Callable[[Path, Path], object]
     options: list[str] = field(default_factory=list)
+    before: Callable[[Path, Path], None] = lambda out, home: None
 
 
 def experts_begun(out: Path, home: Path) -> bool:
@@ -82,9 +89,49 @@ def after(seconds: float) -> Callable[[Path, Path], bool]:
     return at_work
 
 
+def distil_first(out: Path, home: Path) -> None:
+    """A set to evaluate."""
+    words = ["tiny", "distill.iterations=2", "--no-references", "--out", str(out)]
+    run_one(["distill", *words], home)
+
+
+def write_tars(out: Path, home: Path) -> None:
+    """Shards to encode, and a small text trunk."""
+    rng = np.random.default_rng(0)
+    (out / "bert").mkdir(parents=True)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "red", "circle"]
+    (out / "bert/vocab.txt").write_text("\n".join(words))
+    transformers.BertTokenizer(str(out / "bert/vocab.txt")).save_pretrained(out / "bert")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    bert = transformers.BertConfig(vocab_size=len(words), intermediate_size=32, **sizes)
+    torch.manual_seed(0)
+    transformers.BertModel(bert).save_pretrained(out / "bert")
+    for number in range(8):
+        with tarfile.open(out / f"train-{number}.tar", "w") as tar:
+            for key in range(100):
+                image, file = (
+                    Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)),
+                    BytesIO(),
+                )
+                image.save(file, "png")
+                for kind, data in (("png", file.getvalue()), ("txt", b"a red circle")):
+                    member = tarfile.TarInfo(f"{key:03d}.{kind}")
+                    member.size = len(data)
+                    tar.addfile(member, BytesIO(data))
+
+
+def shard_numbers(out: Path, home: Path) -> list[float]:
+    files = sorted((out / "embeddings").glob("train/images-*.npy"))
+    return [float(np.load(path, allow_pickle=False).sum()) for path in files]
+
+
 def cases() -> list[Case]:
     distil = [*SMALL, "distill.iterations=300", "distill.trajectories=2"]
     distil += ["distill.evaluate_every=0", "evaluate.seeds=1", "--no-references", "--out", "OUT"]
+    shards = ["data.source=webdataset", "data.root=OUT"]
+    shards += ["data.annotations.train=train-{0..7}.tar"]
+    trunks = ["encoder.image=nf_resnet_tiny", "encoder.image_size=32"]
+    trunks += ["encoder.text=transformers:OUT/bert"]
     return [
         Case("experts", ["tiny", *SMALL], experts_begun, expert_numbers),
         Case(
@@ -99,6 +146,20 @@ def cases() -> list[Case]:
             ["tiny", *distil],
             lambda out, home: _lines(out / "metrics.jsonl") > 20,
             set_numbers,
+        ),
+        Case(
+            "evaluate",
+            ["OUT/distilled.safetensors", "evaluate.seeds=8", "evaluate.epochs=400"],
+            after(25),
+            lambda out, home: None,  # it writes nothing: that it ends is all
+            before=distil_first,
+        ),
+        Case(
+            "encode",
+            ["features", "--out", "OUT/embeddings", *shards, *trunks],
+            lambda out, home: len(list(out.glob("embeddings/train/images-*.npy"))) > 1,
+            shard_numbers,
+            before=write_tars,
         ),
         Case("select", ["herding", "tiny", *SMALL, "--out", "OUT"], after(2), recalls),
         Case(
@@ -117,9 +178,18 @@ def _lines(path: Path) -> int:
 def command(case: Case, out: Path, home: Path, ranks: int) -> tuple[list[str], dict[str, str]]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     launch += case.options
-    words = [str(out) if word == "OUT" else word for word in case.words]
+    words = [word.replace("OUT", str(out)) for word in case.words]
     line = [sys.executable, *(launch if ranks > 1 else []), "-m", "lors", case.name, *words]
-    return line, {**os.environ, "LORS_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    return line, _environment(home)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "LORS_HOME": str(home), "OMP_NUM_THREADS": "1"}
+
+
+def run_one(words: list[str], home: Path) -> None:
+    line = [sys.executable, "-m", "lors", *words]
+    subprocess.run(line, env=_environment(home), check=True, capture_output=True, timeout=LIMIT)
 
 
 def finish(case: Case, out: Path, home: Path, ranks: int) -> object:
@@ -159,6 +229,8 @@ def main() -> None:
     for case in cases():
         with tempfile.TemporaryDirectory() as folder:
             where = Path(folder)
+            case.before(where / "one", where / "home of one")
+            case.before(where / "two", where / "home of two")
             expected = finish(case, where / "one", where / "home of one", 1)
             code, seconds = kill_one(case, where / "two", where / "home of two")
             found = finish(case, where / "two", where / "home of two", 2)

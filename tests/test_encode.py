@@ -166,6 +166,8 @@ def test_a_damaged_shard_is_named_and_the_others_are_kept(
     with pytest.raises(InputError, match=r"train-1\.tar"):
         encode_shards(asked, out)
     assert [path.name for path in (out / "train").glob("images-*")] == ["images-train-0.npy"]
+    with pytest.raises(InputError, match=r"2 of the 3 shards in .* are not encoded yet"):
+        Workbench(load_config("features", [f"data.root={out}"]))
     (shards / "train-1.tar").write_bytes(whole)
     encode_shards(asked, out)
     assert len(list((out / "train").glob("images-*"))) == 3

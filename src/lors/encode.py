@@ -24,7 +24,7 @@ from torch import Tensor
 from lors.artifacts import write_text, writing
 from lors.config import Config, difference
 from lors.data.cache import item_pixels
-from lors.data.embeddings import ENCODED
+from lors.data.embeddings import ENCODED, SHARDS
 from lors.data.files import root_folder
 from lors.data.pairs import Item
 from lors.data.webdataset import find_shards, shard_items, shard_version
@@ -51,18 +51,23 @@ class _Trunks(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """One shard, and the files that are made of it, by side."""
+    """One shard, under which name and in which folder its embeddings are kept, by side."""
 
     shard: Path
-    files: dict[str, Path]
+    name: str
+    folder: Path
+
+    @property
+    def files(self) -> dict[str, Path]:
+        sides = ENCODED.items()
+        return {side: self.folder / pattern.replace("*", self.name) for side, pattern in sides}
 
     def done(self) -> bool:
         return all(path.is_file() for path in self.files.values())
 
     def claim(self, wait: bool = False) -> AbstractContextManager[bool]:
         """Whether this process is the one to encode the shard; see ``locks.locked``."""
-        images = self.files["images"]
-        return locked(images.with_name(f".{images.stem}.lock"), wait)
+        return locked(self.folder / f".{self.name}.lock", wait)
 
 
 def encode_shards(
@@ -97,27 +102,25 @@ def encode_shards(
     _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
     trunk = frozen_trunk(encoder, find_device(config.device))
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
+    _list_shards(jobs, out)
     todo = [job for job in jobs if not job.done()]
     work = partial(_encode, root=root, trunks=trunks, batch=batch)
     one_each(todo, _Job.claim, work, progress, "encode shards")
 
 
 def _jobs(root: Path, shards: dict[str, list[Path]], out: Path) -> list[_Job]:
-    jobs: dict[Path, _Job] = {}
+    jobs: dict[tuple[str, str], _Job] = {}
     for split, paths in shards.items():
         if split not in ("train", "val", "test"):
             raise InputError(f"split {split!r} is none of train, val, test: rename it")
         for shard in paths:
             name = str(shard.relative_to(root).with_suffix("")).replace(os.sep, "-")
-            files = {
-                side: out / split / pattern.replace("*", name) for side, pattern in ENCODED.items()
-            }
-            if files["images"] in jobs:
+            if (split, name) in jobs:
                 raise InputError(
-                    f"the shards {str(jobs[files['images']].shard)!r} and {str(shard)!r} would "
-                    "both be encoded under one name: rename one"
+                    f"the shards {str(jobs[split, name].shard)!r} and {str(shard)!r} would both "
+                    "be encoded under one name: rename one"
                 )
-            jobs[files["images"]] = _Job(shard, files)
+            jobs[split, name] = _Job(shard, name, out / split)
     return list(jobs.values())
 
 
@@ -144,6 +147,17 @@ def _check_origin(out: Path, ours: dict[str, Any]) -> None:
             f"{str(out)!r} holds embeddings of other trunks ({'; '.join(differs)}): choose another "
             "--out, or delete it"
         )
+
+
+def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
+    """Write down which shards each split is to have: these, and those of before."""
+    with locked(out / ".lock", wait=True):
+        for folder in {job.folder for job in jobs}:
+            path = folder / SHARDS
+            known = path.read_text("utf-8").splitlines() if path.is_file() else []
+            names = sorted({*known, *(job.name for job in jobs if job.folder == folder)})
+            if names != known:
+                write_text(path, "".join(f"{name}\n" for name in names))
 
 
 def _encode(job: _Job, root: Path, trunks: _Trunks, batch: int) -> None:

@@ -35,7 +35,7 @@ from lors.data.shards import Features, Shard, ShardedRows
 from lors.data.splitting import split_indices
 from lors.errors import InputError, suggestion
 
-__all__ = ["ENCODED", "load_embeddings"]
+__all__ = ["ENCODED", "SHARDS", "load_embeddings"]
 
 ENCODED = {
     "images": "images-*.npy",
@@ -44,6 +44,8 @@ ENCODED = {
     "captions": "pairs-*.jsonl",
 }
 """What ``lors encode`` writes below the folder of a split."""
+SHARDS = "shards.txt"
+"""There, too: the names of all shards that the split is to have, one per line."""
 IN_MEMORY = 128 * 2**20
 """Bytes up to which the images or the texts of a split are held in memory."""
 SPLITS = {"train": "", "val": "val_", "test": "test_"}
@@ -99,6 +101,7 @@ def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
             for side, pattern in ENCODED.items()
             if (root / split).is_dir()
         }
+        _check_complete(root)
     known = {start + side: (split, side) for split, start in SPLITS.items() for side in ENCODED}
     patterns: dict[str, dict[str, str]] = {}
     for key, pattern in asked.items():
@@ -114,6 +117,19 @@ def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
                     "file or a pattern of shards"
                 )
     return patterns
+
+
+def _check_complete(root: Path) -> None:
+    """Refuse what ``lors encode`` has not finished."""
+    for path in (root / split / SHARDS for split in SPLITS):
+        names = path.read_text("utf-8").splitlines() if path.is_file() else []
+        files = [path.with_name(ENCODED["captions"].replace("*", name)) for name in names]
+        missing = sum(not file.is_file() for file in files)
+        if missing:
+            raise InputError(
+                f"{missing} of the {len(names)} shards in {str(path.parent)!r} are not encoded "
+                "yet: let lors encode finish, or name those to use by data.annotations"
+            )
 
 
 def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
