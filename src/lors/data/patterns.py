@@ -22,14 +22,16 @@ def matching_files(root: Path, pattern: str, where: str) -> list[Path]:
 
     Args:
         root: the folder they lie below.
-        pattern: relative to it.
+        pattern: relative to it, or below it.
         where: the setting, for messages.
 
     Raises:
         InputError: it leads outside, stands for too many names, or no file matches.
     """
     if Path(pattern).is_absolute():
-        raise InputError(f"{where}: {pattern!r} must be relative to the root folder {str(root)!r}")
+        if not Path(pattern).is_relative_to(root):
+            raise InputError(f"{where}: {pattern!r} is not below the root folder {str(root)!r}")
+        pattern = str(Path(pattern).relative_to(root))
     names = list(islice(_expand(pattern), SHARDS + 1))
     if len(names) > SHARDS:
         raise InputError(f"{where}: {pattern!r} stands for more than {SHARDS:,} names")
