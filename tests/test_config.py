@@ -44,11 +44,23 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("encoder.space=features", "encoder.scope=heads"),
         ("encoder={space: features, scope: heads}", "data.augment=false"),
         ("distill.fixed=[images,texts,similarity,rates]", "nothing to learn"),
+        ("matching={kind: gradient, shortcut: true}", "shortcut needs matching.kind=trajectory"),
+        ("matching={kind: gradient, starts: independent}", "needs matching.kind=trajectory"),
     ],
 )
 def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load_config({"seed": 1, "data": {"augment": True}}, [override])
+
+
+def test_phases_and_averages_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InputError, match=r"more phases than similarity\.rank"):
+        load_config(
+            "tiny",
+            ["matching.phases=[{max_start_epoch: 1}, {max_start_epoch: 1}]", "similarity.rank=1"],
+        )
+    with pytest.raises(InputError, match="more digits"):
+        load_config("tiny", ["distill.averaging=0.9", "dtype=bfloat16"])
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,19 @@ class LowRank(Similarity):
         self.left = nn.Parameter(torch.randn(pairs, rank, generator=generator))
         self.right = nn.Parameter(torch.zeros(pairs, rank))
 
+    @torch.no_grad()
+    def divide(self, parts: int) -> None:
+        """Give each of so many parts of the pairs columns of its own, and the others none of them.
+
+        Pairs of two parts, whose factors are never learned together, then keep a similarity of 0.
+        """
+        rank = self.left.shape[1]
+        own = torch.zeros_like(self.left)
+        split = (torch.arange(n).tensor_split(parts) for n in (len(own), rank))
+        for pairs, columns in zip(*split, strict=True):
+            own[pairs[:, None], columns] = 1
+        self.left.mul_(own)
+
     @classmethod
     def stored(cls, config: SimilarityConfig, pairs: int) -> int:
         return pairs * (2 * config.rank + 1)

@@ -49,7 +49,7 @@ from lors.progress import Progress, Silent
 from lors.resolve import find_device, resolve
 from lors.seeding import derive_seed, generator
 from lors.selection import SELECTIONS, Candidates, Choice, Pool
-from lors.similarity import Fixed, Similarity, build_similarity
+from lors.similarity import Fixed, LowRank, Similarity, build_similarity
 from lors.synthetic import SyntheticPairs, pairs_within
 
 __all__ = ["Workbench"]
@@ -329,7 +329,10 @@ class Workbench:
         """S at the start, for pairs that stand for these real ones."""
         config = self.config.similarity
         if config.kind != "fixed":
-            return build_similarity(config, count, generator(self.config.seed, "similarity"))
+            built = build_similarity(config, count, generator(self.config.seed, "similarity"))
+            if isinstance(built, LowRank) and self.config.matching.phases:
+                built.divide(len(self.config.matching.phases))
+            return built
         if config.values is not None:
             return Fixed(count, _read_similarity(config.values))
         if real is None:

@@ -111,16 +111,18 @@ def test_cells_with_one_configuration_share_a_run() -> None:
 
 
 def test_methods_reset_what_they_depend_on() -> None:
-    changed = ["selection.kind=herding", "matching.kind=gradient", "distill.fixed=[texts]"]
+    changed = ["selection.kind=herding", "distill.fixed=[texts]"]
     changed += ["matching.blend=2", "matching.starts=independent", "matching.shortcut=true"]
     changed += ["matching.phases=[{max_start_epoch: 1}]", "distill.averaging=0.5"]
-    changed += ["encoder.scope=heads", "encoder.image_head=linear", "experts.epochs=10"]
+    changed += ["experts.epochs=10"]
     plain = load_config("tiny").matching
     own = {"amd": "starts", "ptm-st": "shortcut", "repblend": "blend"}
     for name, method in methods().items():
-        config = load_config("tiny", [*changed, *_overrides(method.set)])
+        settings = ["encoder={scope: heads, image_head: linear}", *_overrides(method.set)]
+        config = load_config("tiny", [*changed, *settings])
         if config.selection.kind is None:
-            assert (config.matching.kind != "gradient") == (name != "dc")
+            other = load_config("tiny", [*changed[-1:], "matching.kind=gradient", *settings])
+            assert (other.matching.kind != "gradient") == (name != "dc")
             assert (config.distill.fixed == ()) == ("fix" not in name)
             assert (config.distill.averaging == 0) == (name != "ptm-st")
             assert (config.matching.phases == ()) == (name != "ptm-st")

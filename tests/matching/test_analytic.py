@@ -114,3 +114,14 @@ def test_heads_on_trunks_that_train_have_no_closed_form() -> None:
     bench = Workbench(load_config("tiny"))
     with pytest.raises(InputError, match=r"encoder\.scope=heads"):
         AnalyticMatcher(bench.setting())
+
+
+def test_it_works_with_few_digits() -> None:
+    settings = [
+        "dtype=bfloat16",
+        "matching.kind=analytic",
+        "encoder.scope=heads",
+        "encoder.image_head=mlp",
+    ]
+    bench = Workbench(load_config("tiny", settings))
+    assert bench.matcher().backward(bench.start(), generator(0)) > 0

@@ -86,7 +86,9 @@ def known(bench: Workbench, *settings: str) -> tuple[CovarianceMatcher, EncodedS
     def experts() -> TrajectoryStore:
         raise AssertionError("CovMatch has no experts")
 
-    config = load_config("tiny", ["dtype=float64", *FEATURES, "matching.steps=3", *settings])
+    config = load_config(
+        "tiny", ["dtype=float64", *FEATURES, "matching={steps: 3, rho: 1}", *settings]
+    )
     setting = dataclasses.replace(
         bench.setting(),
         config=config,
@@ -183,3 +185,9 @@ def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
         assert part.grad is not None
         assert part.grad.isfinite().all()
         assert part.grad.any()
+
+
+def test_it_works_with_few_digits() -> None:
+    settings = ["dtype=bfloat16", "matching.kind=covariance"]
+    bench = Workbench(load_config("tiny", settings))
+    assert bench.matcher().backward(bench.start(), generator(0)) > 0

@@ -121,3 +121,9 @@ def test_the_weight_is_that_of_the_kernel_distances(double: Workbench) -> None:
         found.append(matcher.backward(double.start(), generator(0)))
     assert found[2] - found[0] == pytest.approx(3 * (found[1] - found[0]))
     assert found[1] > found[0]
+
+
+def test_it_works_with_few_digits() -> None:
+    settings = ["dtype=bfloat16", "matching.kind=joint-distribution"]
+    bench = Workbench(load_config("tiny", settings))
+    assert bench.matcher().backward(bench.start(), generator(0)) > 0

@@ -96,6 +96,12 @@ def test_compact_experts_keep_what_phases_need() -> None:
         load_config("tiny", [phases])
 
 
+def test_compact_experts_have_what_a_late_start_needs() -> None:
+    settings = ["experts.compact=true", "matching={min_start_epoch: 2, max_start_epoch: 3}"]
+    bench = Workbench(load_config("tiny", settings))
+    bench.matcher().backward(bench.start(), generator(0))
+
+
 def test_ranges_without_an_epoch_are_refused() -> None:
     for setting in (
         "matching.min_start_epoch=2",

@@ -119,6 +119,10 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
         received.append(whole.synthetic.images.grad.flatten(1).any(1).tolist())
     early, late = [True] * 4 + [False] * 3, [False] * 4 + [True] * 3
     assert received == [early, early, late, late]
+    similarity = whole.synthetic.similarity.matrix()
+    assert similarity[:4, :4].any()
+    assert not similarity[:4, 4:].any()  # never learned together
+    assert not similarity[4:, :4].any()
     resumed, matcher = run(), TrajectoryMatcher(bench.setting())
     resumed.resume(tmp_path / "checkpoint.safetensors")
     for _ in range(3):

@@ -223,8 +223,10 @@ class MatchingConfig(Section):
     real_batch_size: Count | None = Field(
         None, description="real pairs per iteration where no expert is matched; default: experts'"
     )
-    rho: Rate = Field(
-        1.0, description="covariance: ρ, how much stronger synthetic pairs should be tied"
+    rho: Rate | None = Field(
+        None,
+        description="covariance: ρ, how much stronger synthetic pairs should be tied; default: 2 "
+        "with a budget of at most 100 pairs, else 1",
     )
     weight: float = Field(
         0.1,
@@ -370,6 +372,16 @@ class Config(Section):
             raise ValueError("matching.blend mixes frozen features: set encoder.scope=heads")
         if len(self.matching.phases) > self.distill.budget:
             raise ValueError("matching.phases has more phases than distill.budget has pairs")
+        lowrank = self.similarity.kind == "lowrank"
+        if lowrank and len(self.matching.phases) > self.similarity.rank:
+            raise ValueError("matching.phases has more phases than similarity.rank")
+        for option in ("blend", "phases", "shortcut"):
+            if getattr(self.matching, option) and self.matching.kind != "trajectory":
+                raise ValueError(f"matching.{option} needs matching.kind=trajectory")
+        if self.matching.starts != "joint" and self.matching.kind != "trajectory":
+            raise ValueError("matching.starts=independent needs matching.kind=trajectory")
+        if self.distill.averaging and self.dtype == "bfloat16":
+            raise ValueError("distill.averaging needs more digits than dtype=bfloat16 has")
         if self.matching.autocast and self.dtype != "float32":
             raise ValueError("matching.autocast=true needs dtype=float32")
         if self.encoder.space == "features" and self.data.augment:

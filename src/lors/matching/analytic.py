@@ -45,12 +45,13 @@ def head_distance(side: Side, x: Tensor, y: Tensor) -> Tensor:
         x: features of this side. Shape: (N, f)
         y: what they should be mapped to. Shape: (N, d)
     """
-    count, products = len(x), x @ x.T
+    x, y = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (x, y))
+    head, count, products = side.head.to(x), len(x), x @ x.T
     regular = products / count + side.ridge * torch.eye(count).to(x)
     g = torch.linalg.inv(regular) / count
     ours = (g * (products @ g @ (y @ y.T))).sum()
-    common = (g * (x @ side.head @ y.T)).sum()
-    whole = side.head.square().sum()
+    common = (g * (x @ head @ y.T)).sum()
+    whole = head.square().sum()
     return (ours - 2 * common + whole) / whole
 
 
@@ -66,7 +67,7 @@ def real_sides(real: EncodedSplit, model: DualEncoder, ridge: float) -> tuple[Si
     for images in np.array_split(np.arange(len(real)), -(-len(real) // CHUNK)):
         bounds = np.searchsorted(real.owner, [images[0], images[-1] + 1])
         captions = np.arange(*bounds)
-        texts = real.captions(captions, model).cpu().numpy()
+        texts = real.captions(captions, model).float().cpu().numpy()
         with torch.no_grad():
             x.append(real.inputs(images, model))
         y.append(torch.from_numpy(mean_captions(texts, real.owner[captions])).to(x[-1]))

@@ -66,6 +66,7 @@ class CovarianceMatcher:
     def __init__(self, setting: Setting) -> None:
         self.setting, self.config = setting, setting.config.matching
         self.flat, self.network = setting.flat, setting.model("covariance")
+        self.rho = self.config.rho or (2.0 if setting.config.distill.budget <= 100 else 1.0)
         self.state: dict[str, Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -96,7 +97,7 @@ class CovarianceMatcher:
             embedded = model.project(x, y)
         features = model.trunk_features(synthetic.inputs, synthetic.texts)
         distance = covariance_distance(
-            Batch(x, y, real.similarity), Batch(*features, synthetic.similarity), self.config.rho
+            Batch(x, y, real.similarity), Batch(*features, synthetic.similarity), self.rho
         )
         ours = model.project(*features)
         means = sum(mean_distance(a, b) for a, b in zip(embedded, ours, strict=True))

@@ -23,13 +23,16 @@ def kernel_distance(real: Tensor, synthetic: Tensor) -> Tensor:
         real: Shape: (m, d), m > 1
         synthetic: Shape: (n, d)
     """
-    squares = torch.cdist(real, real).square()
+    real, synthetic = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (real, synthetic))
+
+    def squares(a: Tensor, b: Tensor) -> Tensor:
+        return a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
+
     off = ~torch.eye(len(real), dtype=torch.bool, device=real.device)
-    scale = 2 * squares[off].median().clamp(min=torch.finfo(real.dtype).tiny)
+    scale = 2 * squares(real, real)[off].median().clamp(min=torch.finfo(real.dtype).tiny)
 
     def mean_kernel(a: Tensor, b: Tensor) -> Tensor:
-        distances = a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
-        return (-distances / scale).exp().mean()
+        return (-squares(a, b) / scale).exp().mean()
 
     cross = mean_kernel(real, synthetic)
     return mean_kernel(real, real) - 2 * cross + mean_kernel(synthetic, synthetic)

@@ -206,7 +206,8 @@ class TrajectoryMatcher:
         draw = generator(setting.config.experts.seed, "derivative")
         inputs, texts = setting.real_batch(draw)
         m = min(self.config.batch_size, len(inputs), TRIAL)
-        start, target = self.starts.snapshots(0, [0], inputs)
+        first = self.config.start_ranges()[0][0]
+        start, target = self.starts.snapshots(0, [first], inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.config.gradient == "exact"
