@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +22,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 
 from lors.errors import InputError, LorsError
 from lors.progress import Progress, Silent
@@ -69,8 +73,11 @@ def joined() -> Iterator[None]:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    timeout = _timeout()
     with _contact():
-        dist.init_process_group(backend, timeout=_timeout())
+        store, own, count = next(rendezvous("env://", timeout=timeout))
+        store = PrefixStore(_this_start(store, own, count, timeout), store)
+        dist.init_process_group(backend, timeout=timeout, store=store, rank=own, world_size=count)
         _patient()
     yield
     dist.destroy_process_group()  # after an error, the end of the process tells the others
@@ -244,6 +251,25 @@ def check_equal(tensors: Iterable[Tensor], what: str) -> None:
             f"{what} differs on rank {others[0]} from rank 0: all must run the same version of "
             "lors and torch on the same files; the same command goes on from the last checkpoint"
         )
+
+
+def _this_start(store: Any, own: int, count: int, timeout: timedelta) -> str:
+    """A name for this start of the processes that all of them find, and that none had before.
+
+    torchrun may keep the store when it starts processes again, and with it where those that are
+    gone could be reached. So each leaves a new token; the name is a hash of all tokens, and it is
+    found when all have published the same: each of them has then seen all the new tokens.
+    """
+    store.set(f"token/{own}", secrets.token_hex(8))
+    end = time.monotonic() + timeout.total_seconds()
+    while time.monotonic() < end:
+        tokens = b" ".join(store.get(f"token/{rank}") for rank in range(count))
+        name = hashlib.blake2b(tokens, digest_size=8).hexdigest()
+        store.set(f"name/{own}", name)
+        if all(store.get(f"name/{rank}").decode() == name for rank in range(count)):
+            return name
+        time.sleep(0.02)
+    raise RuntimeError("not all processes have started")
 
 
 def _patient() -> Any:
