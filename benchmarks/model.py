@@ -17,13 +17,13 @@ TRAJECTORY = 0.57
 """Seconds of one trajectory of the preset demo (benchmarks/ranks.py)."""
 LATENCY, BANDWIDTH = 0.0025, 0.43e9
 """Seconds and bytes per second of a sum over two ranks, gloo on one machine (the same)."""
-EXPERT = 0.00071
+EXPERT = 0.00064
 """Seconds to train an expert of the demo on one pair (the same)."""
 ENCODE = 0.05
 """Seconds to encode a photo at 224 px and a caption (lors encode, EfficientNet-Lite0, MiniLM)."""
-PASS = 1.0e-6
+PASS = 0.84e-6
 """Seconds to read one pair of 2 x 256 float16 numbers in one pass (benchmarks/shards.py)."""
-BASE, PER_PAIR = 1.1e9, 80
+BASE, PER_PAIR = 1.0e9, 90
 """Bytes of a process that selects, without pairs and for each pair (the same)."""
 
 
