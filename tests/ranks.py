@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -64,9 +65,19 @@ def run_ranks(
     return [result for result, _ in answers]
 
 
-def start_ranks(size: int, *words: str | Path) -> list[ForkServerProcess]:
-    """A command of lors on several ranks, as torchrun starts them, but with nobody watching."""
-    return _start(size, _command, list(map(str, words)))
+@contextmanager
+def start_ranks(size: int, *words: str | Path) -> Iterator[list[ForkServerProcess]]:
+    """A command of lors on several ranks, as torchrun starts them, but with nobody watching.
+
+    Those that still run at the end of the block are killed.
+    """
+    processes = _start(size, _command, list(map(str, words)))
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
 
 
 def _start(size: int, target: Callable[..., None], *given: Any) -> list[ForkServerProcess]:
