@@ -19,7 +19,7 @@ LATENCY, BANDWIDTH = 0.0025, 0.43e9
 """Seconds and bytes per second of a sum over two ranks, gloo on one machine (the same)."""
 EXPERT = 0.00064
 """Seconds to train an expert of the demo on one pair (the same)."""
-ENCODE = 0.05
+ENCODE = 0.063
 """Seconds to encode a photo at 224 px and a caption (lors encode, EfficientNet-Lite0, MiniLM)."""
 PASS = 0.84e-6
 """Seconds to read one pair of 2 x 256 float16 numbers in one pass (benchmarks/shards.py)."""
