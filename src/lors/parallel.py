@@ -1,12 +1,13 @@
 """One batch over all ranks: each embeds its part, and all compute with the embeddings of all.
 
-Three linear maps and their derivatives, of any order. A tensor is either *whole*, the same on all
+Two linear maps and their derivatives, of any order. A tensor is either *whole*, the same on all
 ranks, or a *part*, one rank's rows. Derivatives in what is whole are whole, too: the same on all
 ranks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from lors import ranks
 __all__ = ["joined_rows", "my_rows", "replicated"]
 
 Rows = TypeVar("Rows", Tensor, np.ndarray)
+Map = Callable[[Tensor], Tensor]
 
 
 def my_rows(rows: Rows) -> Rows:
@@ -30,87 +32,57 @@ def my_rows(rows: Rows) -> Rows:
 
 def joined_rows(part: Tensor) -> Tensor:
     """The rows of all ranks in order, as ``my_rows`` divides them. Shape: (m_r, d) -> (m, d)"""
-    return _Joined.apply(part)
+    return _JOINED(part)
 
 
 def replicated(whole: Tensor) -> Tensor:
     """The same numbers, of which each rank uses a copy for its part of the work."""
-    return _Replicated.apply(whole)
+    return _REPLICATED(whole)
 
 
-class _Linear(Function):
-    """A linear map, which needs to remember nothing for its derivatives."""
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        pass
-
-
-class _Joined(_Linear):
+def _gather_rows(part: Tensor) -> Tensor:
     """Part to whole: the rows of all ranks."""
-
-    @staticmethod
-    def forward(part: Tensor) -> Tensor:
-        sizes = [int(size) for size in ranks.gather_tensors(torch.tensor([len(part)]))]
-        padded = part.new_zeros((max(sizes), *part.shape[1:]))
-        padded[: len(part)] = part
-        found = ranks.gather_tensors(padded)
-        return torch.cat([rows[:size] for rows, size in zip(found, sizes, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Mine.apply(gradient)
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Any:
-        return _Joined.apply(tangent)
+    sizes = [int(size) for size in ranks.gather_tensors(torch.tensor([len(part)]))]
+    padded = part.new_zeros((max(sizes), *part.shape[1:]))
+    padded[: len(part)] = part
+    found = ranks.gather_tensors(padded)
+    return torch.cat([rows[:size] for rows, size in zip(found, sizes, strict=True)])
 
 
-class _Mine(_Linear):
+def _take_rows(whole: Tensor) -> Tensor:
     """Whole to part: the rows of this rank."""
-
-    @staticmethod
-    def forward(whole: Tensor) -> Tensor:
-        return my_rows(whole).clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Joined.apply(gradient)
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Any:
-        return _Mine.apply(tangent)
+    return my_rows(whole).clone()
 
 
-class _Replicated(_Linear):
-    """Whole to part: all of it, on each rank."""
-
-    @staticmethod
-    def forward(whole: Tensor) -> Tensor:
-        return whole.clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Summed.apply(gradient)
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Any:
-        return _Replicated.apply(tangent)
-
-
-class _Summed(_Linear):
+def _sum(part: Tensor) -> Tensor:
     """Part to whole: the sum over all ranks."""
+    whole = part.clone(memory_format=torch.contiguous_format)
+    ranks.total([whole])
+    return whole
 
-    @staticmethod
-    def forward(part: Tensor) -> Tensor:
-        whole = part.clone(memory_format=torch.contiguous_format)
-        ranks.total([whole])
-        return whole
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Replicated.apply(gradient)
+def _differentiable(there: Map, back: Map) -> Map:
+    """A linear map with derivatives of any order, given its adjoint."""
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> Any:
-        return _Summed.apply(tangent)
+    class There(Function):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return there(x)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Any:
+            return _differentiable(back, there)(gradient)
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Tensor) -> Any:
+            return There.apply(tangent)
+
+    return There.apply
+
+
+_JOINED = _differentiable(_gather_rows, _take_rows)
+_REPLICATED = _differentiable(torch.clone, _sum)
