@@ -76,7 +76,7 @@ class Workbench:
     ) -> None:
         self.config = config = resolve(config)
         self.progress, self.like = progress or Silent(), like
-        self.data_parallel = data_parallel and ranks.size() > 1
+        self._data_parallel = data_parallel
         self.device = find_device(config.device)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
@@ -207,19 +207,19 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
-        count, together = self.config.experts.count, self._together
+        count, together = self.config.experts.count, self.data_parallel
         train_missing(store, count, self._snapshots, self.progress, together)
         return store
 
     @property
-    def _together(self) -> bool:
-        """Whether the ranks divide batches now: not where each works alone."""
-        return self.data_parallel and ranks.size() > 1
+    def data_parallel(self) -> bool:
+        """Whether the ranks divide batches now: not where there is one, or each works alone."""
+        return self._data_parallel and ranks.size() > 1
 
     def _snapshots(self, expert: int, begun: Sequence[Snapshot]) -> Iterator[Snapshot]:
         config = self.config
         model = self.model(config.experts.seed, "expert", expert)
-        model.divided = self._together
+        model.divided = self.data_parallel
         real = self.real["train"]
         return train_expert(model, real, config.experts, config.data, expert, begun)
 
@@ -250,7 +250,7 @@ class Workbench:
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config.distill
-        if self._together:
+        if self.data_parallel:
             self.experts()  # which some starts need, and alone no rank could train
         with ranks.alone():  # all ranks make the same
             images, texts, real = INITIALS[config.init](self._material())
