@@ -25,6 +25,17 @@ __all__ = ["Distillation", "distill"]
 
 KIND = "checkpoint"
 
+BETA = 0.99
+"""Adam's second beta: gradients change too fast for a longer memory."""
+
+OPTIMIZER_STATE = {
+    "momentum": "momentum_buffer",
+    "mean": "exp_avg",
+    "square": "exp_avg_sq",
+    "count": "step",
+}
+"""What a checkpoint calls the tensors that SGD and Adam keep."""
+
 
 @dataclass
 class Distillation:
@@ -57,7 +68,12 @@ class Distillation:
                 tensor.requires_grad_(learned)
             if learned and tensors:
                 groups.append({"params": tensors, "lr": getattr(rates, part), "name": part})
-        self.optimizer = torch.optim.SGD(groups, momentum=self.config.momentum)
+        momentum = self.config.momentum
+        self.optimizer: torch.optim.Optimizer
+        if self.config.optimizer == "adam":
+            self.optimizer = torch.optim.Adam(groups, betas=(momentum, BETA))
+        else:
+            self.optimizer = torch.optim.SGD(groups, momentum=momentum)
         self.trajectories = self.config.trajectories or 1
         self.matcher_states = [{} for _ in range(self.trajectories)]
 
@@ -68,14 +84,14 @@ class Distillation:
             "best_recall": self.best_recall,
             "slowed": self.slowed,
         }
-        momenta = {
-            name: self.optimizer.state[tensor]["momentum_buffer"]
-            for name, tensor in self.synthetic.named_parameters()
-            if "momentum_buffer" in self.optimizer.state.get(tensor, {})
-        }
+        learned = dict(self.synthetic.named_parameters())
+        state = {name: self.optimizer.state.get(tensor, {}) for name, tensor in learned.items()}
         groups = {
             "now": self.synthetic.state_dict(),
-            "momentum": momenta,
+            **{
+                group: {name: kept[key] for name, kept in state.items() if key in kept}
+                for group, key in OPTIMIZER_STATE.items()
+            },
             "best": self.best,
             **{_matcher(t): state for t, state in enumerate(self.matcher_states)},
             "average": self.average,
@@ -88,7 +104,7 @@ class Distillation:
         header, tensors = artifacts.load(path, KIND)
         groups: dict[str, dict[str, Tensor]]
         matchers = [_matcher(trajectory) for trajectory in range(self.trajectories)]
-        groups = {name: {} for name in ("now", "momentum", "best", "average", *matchers)}
+        groups = {name: {} for name in ("now", *OPTIMIZER_STATE, "best", "average", *matchers)}
         parameters = dict(self.synthetic.named_parameters())
         try:
             for key, tensor in tensors.items():
@@ -96,17 +112,18 @@ class Distillation:
                 groups[name][rest] = tensor
             self._check_fit(groups)
             self.synthetic.load_state_dict(groups["now"])
-            for name, momentum in groups["momentum"].items():
-                here = parameters[name]
-                self.optimizer.state[here]["momentum_buffer"] = momentum.to(here)
+            for group, key in OPTIMIZER_STATE.items():
+                for name, tensor in groups[group].items():
+                    here = parameters[name]
+                    kept = tensor if key == "step" else tensor.to(here)
+                    self.optimizer.state[here][key] = kept
             self.best, self.best_recall = groups["best"], header["best_recall"]
             self.matcher_states = [groups[name] for name in matchers]
             self.average = {
                 k: t.to(parameters["images"].device) for k, t in groups["average"].items()
             }
             self.iteration = int(header["iteration"])
-            for part, times in header.get("slowed", {}).items():
-                self._slow(part, times - self.slowed.get(part, 0))
+            self.slowed = dict(header.get("slowed", {}))
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
                 f"the checkpoint {str(path)!r} does not fit this run ({error}): delete it to start "
@@ -116,7 +133,7 @@ class Distillation:
     def _check_fit(self, groups: dict[str, dict[str, Tensor]]) -> None:
         """Refuse the tensors of another run before anything is changed by them."""
         here = self.synthetic.state_dict()
-        for group in ("now", "momentum", "best", "average"):
+        for group in ("now", "momentum", "mean", "square", "best", "average"):
             for name, tensor in groups[group].items():
                 if name not in here or tensor.shape != here[name].shape:
                     raise ValueError(f"{group}.{name} has shape {tuple(tensor.shape)}")
@@ -148,6 +165,7 @@ class Distillation:
         now = self.synthetic.state_dict()
         if self.config.averaging and not self.average:
             self.average = {name: tensor.clone() for name, tensor in now.items()}
+        self._set_learning_rates()
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
@@ -197,16 +215,18 @@ class Distillation:
 
     def slow_down(self, part: str) -> None:
         """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""
-        self._slow(part, 1)
+        self.slowed[part] = self.slowed.get(part, 0) + 1
         if part == "rates":
             self.synthetic.rates.data.mul_(0.5)
             self.synthetic.clamp_rates()
 
-    def _slow(self, part: str, times: int) -> None:
-        self.slowed[part] = self.slowed.get(part, 0) + times
+    def _set_learning_rates(self) -> None:
+        """Those of this iteration, by the schedule and by how often a part was slowed down."""
+        done = self.iteration / self.config.iterations
+        share = (1 + math.cos(math.pi * done)) / 2 if self.config.schedule == "cosine" else 1.0
         for group in self.optimizer.param_groups:
-            if group["name"] == part:
-                group["lr"] *= 0.5**times
+            rate = getattr(self.config.learning_rates, group["name"])
+            group["lr"] = share * rate * 0.5 ** self.slowed.get(group["name"], 0)
 
     def keep_if_best(self, recall: float) -> None:
         """Remember the set as it would be kept now if its validation recall is the best so far."""
@@ -258,6 +278,11 @@ class Distillation:
         """The length of a part's last step relative to where it led."""
         states = [self.optimizer.state.get(tensor, {}) for tensor in group["params"]]
         steps = [state["momentum_buffer"] for state in states if "momentum_buffer" in state]
+        steps += [
+            state["exp_avg"] / state["exp_avg_sq"].sqrt().clamp(min=1e-8)
+            for state in states
+            if "exp_avg" in state
+        ]
         length = math.sqrt(sum(step.double().square().sum().item() for step in steps))
         size = math.sqrt(sum(t.detach().double().square().sum().item() for t in group["params"]))
         return group["lr"] * length / max(size, 1e-12)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lors.errors import InputError
 
-__all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "wbce"]
+__all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "soft_nce", "wbce"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,6 +39,20 @@ def ence(logits: Tensor, similarity: Tensor) -> Tensor:
     _check_shapes(logits, similarity)
     log_p = logits.log_softmax(1) + logits.log_softmax(0)
     return -(similarity * log_p).sum() / len(logits)
+
+
+def soft_nce(logits: Tensor, targets: Tensor) -> Tensor:
+    """InfoNCE with another network's retrieval in the place of the pairs: the cross entropy.
+
+    Least, though not zero, where the logits are the targets.
+
+    Args:
+        logits: Shape: (m, m)
+        targets: the other network's logits. Shape: (m, m)
+    """
+    _check_shapes(logits, targets)
+    entropies = (targets.softmax(dim) * logits.log_softmax(dim) for dim in (0, 1))
+    return -sum(entropies, torch.zeros_like(logits)).sum() / len(logits)
 
 
 def bce(logits: Tensor, similarity: Tensor) -> Tensor:

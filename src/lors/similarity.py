@@ -112,6 +112,7 @@ class LowRank(Similarity):
         rank: r, at most N. N(2r + 1) numbers are stored.
         alpha: α, the weight of the low-rank part.
         generator: draws L.
+        omega: ω at the start.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class LowRank(Similarity):
         rank: int = 10,
         alpha: float = 1.0,
         generator: torch.Generator | None = None,
+        omega: float = 1.0,
     ) -> None:
         super().__init__(pairs)
         if not 1 <= rank <= pairs:
@@ -128,7 +130,7 @@ class LowRank(Similarity):
                 f"not {rank}: set similarity.rank"
             )
         self.scale = alpha / rank
-        self.omega = nn.Parameter(torch.ones(pairs))
+        self.omega = nn.Parameter(torch.full((pairs,), omega))
         self.left = nn.Parameter(torch.randn(pairs, rank, generator=generator))
         self.right = nn.Parameter(torch.zeros(pairs, rank))
 
@@ -157,7 +159,7 @@ class LowRank(Similarity):
     def from_config(
         cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
     ) -> LowRank:
-        return cls(pairs, config.rank, config.alpha, generator)
+        return cls(pairs, config.rank, config.alpha, generator, config.omega)
 
 
 class Full(Similarity):

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.initial.cross_covariance import singular_vectors, spanning_pairs
+from lors.initial.cross_covariance import singular_vectors
+from lors.initial.directions import spanning_pairs
 from lors.selection import Candidates
 from lors.workbench import Workbench
 

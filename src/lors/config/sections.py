@@ -162,6 +162,7 @@ class SimilarityConfig(Section):
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
     rank: Count = 10
     alpha: float = Field(1.0, allow_inf_nan=False)
+    omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
@@ -221,7 +222,14 @@ class MatchingConfig(Section):
     )
 
     real_batch_size: Count | None = Field(
-        None, description="real pairs per iteration where no expert is matched; default: experts'"
+        None,
+        description="real pairs per iteration where no trajectory is matched; default: experts'",
+    )
+    teacher_temperature: Rate = Field(
+        0.05, description="hindsight: τ of the experts as teachers; less makes them surer"
+    )
+    noise: float = Field(
+        0.0, ge=0, description="hindsight: deviation of normal noise on what real pairs are"
     )
     rho: Rate | None = Field(
         None,
@@ -260,8 +268,8 @@ class DistillConfig(Section):
         "real",
         description="what pairs start as: drawn real pairs (real), or those of any selection; the "
         "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
-        "the cross-covariance; noise; or replicas, half as many real pairs, each twice, to see "
-        "whether false negatives are found",
+        "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
+        "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
     iterations: Count = 3000
     trajectories: Count | None = Field(
@@ -270,7 +278,11 @@ class DistillConfig(Section):
         "Default: one for each rank that the run is begun with",
     )
     learning_rates: LearningRates = LearningRates()
-    momentum: float = Field(0.5, ge=0, lt=1)
+    optimizer: Literal["sgd", "adam"] = Field("sgd", description="of the synthetic pairs")
+    schedule: Literal["constant", "cosine"] = Field(
+        "constant", description="of the outer learning rates; cosine ends at zero"
+    )
+    momentum: float = Field(0.5, ge=0, lt=1, description="of sgd, or adam's first beta")
     inner_rate: float = Field(
         0.1, ge=1e-4, allow_inf_nan=False, description="where the two learned inner rates start"
     )

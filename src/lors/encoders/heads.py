@@ -8,7 +8,23 @@ from torch import Tensor, nn
 
 from lors.errors import InputError
 
-__all__ = ["HEADS", "MlpHead"]
+__all__ = ["HEADS", "MlpHead", "first_layer"]
+
+
+class Residual(nn.Module):
+    """LayerNorm(p + W GELU(p)).
+
+    Args:
+        size: of p.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(size, size)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, projected: Tensor) -> Tensor:
+        return self.norm(projected + self.layer(nn.functional.gelu(projected)))
 
 
 class MlpHead(nn.Module):
@@ -22,12 +38,19 @@ class MlpHead(nn.Module):
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         self.project = nn.Linear(inputs, outputs)
-        self.residual = nn.Linear(outputs, outputs)
-        self.norm = nn.LayerNorm(outputs)
+        self.residual = Residual(outputs)
 
     def forward(self, features: Tensor) -> Tensor:
-        projected = self.project(features)
-        return self.norm(projected + self.residual(nn.functional.gelu(projected)))
+        return self.residual(self.project(features))
+
+
+def first_layer(head: nn.Module) -> tuple[nn.Linear, nn.Module] | None:
+    """The linear layer that a head begins with and the module that follows, if it is so made."""
+    if isinstance(head, MlpHead):
+        return head.project, head.residual
+    if isinstance(head, nn.Linear):
+        return head, nn.Identity()
+    return None
 
 
 def _none(inputs: int, outputs: int) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from lors.initial.canonical import canonical
 from lors.initial.cross_covariance import cross_covariance
 from lors.initial.k_means import centroids, nearest_to_centroids
 from lors.initial.material import Material, Start
@@ -25,4 +26,5 @@ INITIALS: dict[str, Initialiser] = {
     "k-means": nearest_to_centroids,
     "centroids": centroids,
     "cross-covariance": cross_covariance,
+    "canonical": canonical,
 }

@@ -8,16 +8,14 @@ standardised data has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from lors.initial.material import Material, Real, Start
+from lors.initial.directions import direction_pairs
+from lors.initial.material import Material, Start
 from lors.selection import Candidates
 
-__all__ = ["cross_covariance", "singular_vectors", "spanning_pairs"]
+__all__ = ["NEGLIGIBLE", "cross_covariance", "singular_vectors"]
 
 NEGLIGIBLE = 1e-6
 """Singular values below this share of the first are rounding."""
@@ -37,61 +35,6 @@ def singular_vectors(candidates: Candidates, count: int) -> tuple[Tensor, Tensor
     return u.T[:kept].float(), v[:kept].float()
 
 
-def spanning_pairs(candidates: Candidates, u: Tensor, v: Tensor, count: int) -> np.ndarray:
-    """Real pairs in the place of (±u_k, ±v_k).
-
-    For each in turn, the pair that no other has taken whose image and text point that way most: the
-    sum of the two cosines is largest.
-
-    Args:
-        candidates: joint features of M pairs.
-        u: left singular vectors. Shape: (K, f)
-        v: right singular vectors. Shape: (K, d)
-        count: n, at most 2K.
-
-    Returns:
-        Shape: (n,)
-    """
-    width, cosines = candidates.widths[0], torch.empty(len(candidates), len(u))
-    for pairs, block in candidates.blocks():
-        image, text = (
-            torch.nn.functional.normalize(x, dim=1) for x in block.tensor_split((width,), 1)
-        )
-        cosines[pairs] = image @ u.T + text @ v.T
-    chosen, taken = np.empty(count, np.int64), torch.zeros(len(candidates), dtype=torch.bool)
-    for number in range(count):
-        wanted = cosines[:, number // 2] * (-1) ** number
-        chosen[number] = wanted.masked_fill(taken, -torch.inf).argmax()
-        taken[chosen[number]] = True
-    return chosen
-
-
 def cross_covariance(material: Material) -> Start:
-    """(±u_k, ±v_k) as long as real features are; in space pixels, the real pairs nearest to that.
-
-    Beyond twice the rank of the cross-covariance there are no more directions, and drawn real pairs
-    take the rest.
-    """
-    candidates = material.averaged()
-    u, v = singular_vectors(candidates, -(-material.count // 2))
-    count = min(material.count, 2 * len(u))
-    if not material.features:
-        paired, captions = material.candidates()
-        chosen = spanning_pairs(paired, u, v, count)
-        images, texts = _others(material, material.count - count, chosen)
-        return material.start(
-            np.concatenate([chosen, images]), np.concatenate([captions[chosen], texts])
-        )
-    sign = torch.tensor([1.0, -1.0]).repeat(len(u))[:count, None]
-    joint = sign * torch.cat([u, v], 1).repeat_interleave(2, 0)[:count]
-    directions = material.encode(*candidates.sides(joint.numpy()))
-    others = material.tensors(*_others(material, material.count - count))
-    both = [torch.cat(parts) for parts in zip(directions, others, strict=True)]
-    return Start(both[0], both[1], None)
-
-
-def _others(material: Material, count: int, chosen: Sequence[int] | np.ndarray = ()) -> Real:
-    """Drawn real pairs that are not among the chosen ones."""
-    images, captions = material.drawn
-    free = ~np.isin(images, chosen)
-    return images[free][:count], captions[free][:count]
+    """(±u_k, ±v_k), at most twice the rank of the cross-covariance: see ``direction_pairs``."""
+    return direction_pairs(material, singular_vectors)

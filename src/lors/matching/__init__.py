@@ -4,6 +4,7 @@ from lors.matching.analytic import AnalyticMatcher
 from lors.matching.covariance import CovarianceMatcher
 from lors.matching.distribution import DistributionMatcher
 from lors.matching.gradient import GradientMatcher
+from lors.matching.hindsight import HindsightMatcher
 from lors.matching.joint_distribution import JointDistributionMatcher
 from lors.matching.matcher import Matcher, Setting
 from lors.matching.trajectory import TrajectoryMatcher
@@ -14,6 +15,7 @@ __all__ = [
     "CovarianceMatcher",
     "DistributionMatcher",
     "GradientMatcher",
+    "HindsightMatcher",
     "JointDistributionMatcher",
     "Matcher",
     "Setting",
@@ -27,4 +29,5 @@ MATCHERS: dict[str, type[Matcher]] = {
     "covariance": CovarianceMatcher,
     "joint-distribution": JointDistributionMatcher,
     "analytic": AnalyticMatcher,
+    "hindsight": HindsightMatcher,
 }

@@ -1,0 +1,77 @@
+"""Hindsight: a set is judged by the network that training on it makes."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from lors.losses import soft_nce
+from lors.matching.matcher import Setting, add_gradients, draw_seed
+from lors.matching.teachers import Teachers
+from lors.matching.unroll import train_differentiably
+from lors.synthetic import SyntheticPairs
+
+__all__ = ["HindsightMatcher"]
+
+
+class HindsightMatcher:
+    """The matcher of our own method.
+
+    Every iteration draws a fresh network, trains it on the set for ``matching.steps`` steps of the
+    protocol, with its batches, momentum and weight decay, and lets it compare a real batch, to
+    which noise may be added. The objective is how far it is from what all experts together think of
+    the same batch; its gradient goes through every step of the training.
+
+    Trajectory matching asks where the weights of one expert went. Here only what the network does
+    counts, so the experts can teach together, and their errors cancel.
+
+    Args:
+        setting: the experts to learn from, the real pairs, the loss of the inner steps.
+    """
+
+    learns_rates = True
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.config = setting, setting.config.matching
+        self.teachers = Teachers(setting)
+        self.state: dict[str, Tensor] = {}
+
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        """Add the gradient of the objective to every part that requires one.
+
+        Args:
+            synthetic: the set being learned.
+            generator: draws the network, the batches, the real pairs and the noise.
+
+        Returns:
+            The objective: the cross entropy of the network's and the teachers' retrieval.
+        """
+        setting, protocol = self.setting, self.setting.config.evaluate
+        model = setting.model(draw_seed(generator))
+        order = synthetic.passes(protocol.batch_size, generator)
+        indices = list(islice(order, self.config.steps))
+        used, places = torch.cat(indices).unique(return_inverse=True)
+        whole = synthetic.gather([used], lambda index: model.freeze(synthetic.images[index]))[0]
+        sides = train_differentiably(
+            model,
+            whole,
+            places.split([len(index) for index in indices]),
+            setting.loss,
+            synthetic.rates,
+            protocol.momentum,
+            protocol.weight_decay,
+        )
+        real = [self._noised(part, generator) for part in setting.real_batch(generator)]
+        targets = self.teachers.cosines(*real) / self.config.teacher_temperature
+        outputs = [side(part) for side, part in zip(sides, real, strict=True)]
+        objective = soft_nce(model.logits(*outputs), targets)
+        add_gradients(objective, synthetic)
+        return objective.item()
+
+    def _noised(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
+        if not self.config.noise or not inputs.is_floating_point():
+            return inputs
+        noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
+        return inputs + self.config.noise * noise.to(inputs)

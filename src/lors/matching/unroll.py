@@ -1,0 +1,171 @@
+"""Training on a set as a differentiable function of the set.
+
+Steps of SGD with momentum μ and weight decay δ, v ← μv + g + δθ and θ ← θ - ηv, for which autograd
+keeps everything: what is computed with the end can be differentiated in the data, S and the rates.
+
+A head that begins with a linear layer W never needs the gradient in W. Each step adds rows of
+inputs to W, so after any number of them
+
+    W = sW_0 + CᵀX,   and   XWᵀ = s(XW_0ᵀ) + (XXᵀ)C,
+
+where X are the N inputs, C are N x d coefficients and the number s, at first 1, is what weight
+decay left of W_0. The momentum of W has the same form, so s and C go through the same steps as
+parameters do, and with XW_0ᵀ and XXᵀ computed once, a step only touches matrices of N rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from lors.encoders import DualEncoder
+from lors.encoders.heads import first_layer
+from lors.losses import Loss
+from lors.training import Batch
+
+__all__ = ["train_differentiably"]
+
+
+def train_differentiably(
+    model: DualEncoder,
+    whole: Batch,
+    steps: Sequence[Tensor],
+    loss: Loss,
+    rates: Tensor,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+) -> list[Side]:
+    """Train on batches of a set; the image side and the text side as they are at the end.
+
+    Args:
+        model: where to start; it is not changed.
+        whole: all pairs that the steps use.
+        steps: the indices of each step's batch. Shape of each: (m,)
+        loss: of logits and S.
+        rates: learning rates of the image side and the text side. Shape: (2,)
+        momentum: μ.
+        weight_decay: δ.
+    """
+    sides = [_side(model.image, whole.inputs), _side(model.text, whole.texts)]
+    for index in steps:
+        outputs, inner = zip(*(side.outputs(index) for side in sides), strict=True)
+        similarity = whole.similarity[index[:, None], index]
+        value = loss(model.logits(*outputs), similarity)
+        every = [tensor for tensors in inner for tensor in tensors]
+        found = list(torch.autograd.grad(value, every, create_graph=True))
+        for side, tensors, rate in zip(sides, inner, rates, strict=True):
+            gradients, found = found[: len(tensors)], found[len(tensors) :]
+            side.step(side.gradients(gradients, index), rate, momentum, weight_decay)
+    return sides
+
+
+class Side(Protocol):
+    """One side of a dual encoder that trains on N inputs."""
+
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What it gives for some of its inputs, and what to differentiate a loss of that in."""
+        ...
+
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        """The gradients of its values, from those in what ``outputs`` named."""
+        ...
+
+    def step(
+        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
+    ) -> None:
+        """One step of SGD."""
+        ...
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """What it gives for any inputs, not normalised. Shape: (m, …) -> (m, d)"""
+        ...
+
+
+def _side(module: nn.Module, inputs: Tensor) -> Side:
+    layers = first_layer(module)
+    return PlainSide(module, inputs) if layers is None else HeadSide(*layers, inputs)
+
+
+class PlainSide:
+    """A side of any kind, by its parameters.
+
+    Args:
+        module: gives its parameters at the start.
+        inputs: Shape: (N, …)
+    """
+
+    def __init__(self, module: nn.Module, inputs: Tensor) -> None:
+        self.module, self.inputs = module, inputs
+        learned = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        self.names = list(learned)
+        self.values = [p.detach().requires_grad_() for p in learned.values()]
+        self.velocities = [torch.zeros_like(value) for value in self.values]
+
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return self(self.inputs[index]), self.values
+
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        return found
+
+    def step(
+        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
+    ) -> None:
+        values = zip(self.values, self.velocities, gradients, strict=True)
+        self.velocities = [momentum * v + g + weight_decay * value for value, v, g in values]
+        self.values = [x - rate * v for x, v in zip(self.values, self.velocities, strict=True)]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        values = dict(zip(self.names, self.values, strict=True))
+        outputs: Tensor = functional_call(self.module, values, (inputs,))
+        return outputs
+
+
+class HeadSide(PlainSide):
+    """A head that begins with a linear layer, of which only C and s are kept.
+
+    Its values are s, C, the layer's bias if it has one, and the parameters of what follows.
+
+    Args:
+        layer: the linear layer.
+        rest: what follows.
+        inputs: X. Shape: (N, f)
+    """
+
+    def __init__(self, layer: nn.Linear, rest: nn.Module, inputs: Tensor) -> None:
+        super().__init__(rest, inputs)
+        self.weight = layer.weight.detach()
+        self.first, self.products = inputs @ self.weight.T, inputs @ inputs.T
+        bias = [] if layer.bias is None else [layer.bias.detach().requires_grad_()]
+        own = [self.weight.new_ones(()), torch.zeros_like(self.first), *bias]
+        self.own = len(own)
+        self.values = [*own, *self.values]
+        self.velocities = [torch.zeros_like(value) for value in self.values]
+
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        projected = self._projected(self.first[index], self.products[index])
+        if not projected.requires_grad:  # images that are not learned, at the first step
+            projected.requires_grad_()
+        return self._finished(projected), [projected, *self.values[2:]]
+
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        scale, coefficients = (torch.zeros_like(value) for value in self.values[:2])
+        return [scale, coefficients.index_add(0, index, found[0]), *found[1:]]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        products = inputs @ self.inputs.T
+        return self._finished(self._projected(inputs @ self.weight.T, products))
+
+    def _projected(self, first: Tensor, products: Tensor) -> Tensor:
+        """The outputs of the layer, without its bias. Shape: (m, d)"""
+        scale, coefficients = self.values[:2]
+        return scale * first + products @ coefficients
+
+    def _finished(self, projected: Tensor) -> Tensor:
+        bias = self.values[2] if self.own > 2 else 0.0
+        rest = dict(zip(self.names, self.values[self.own :], strict=True))
+        outputs: Tensor = functional_call(self.module, rest, (projected + bias,))
+        return outputs

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.distill import Distillation
+from lors.losses import soft_nce
+from lors.matching import HindsightMatcher
+from lors.matching.teachers import Teachers
+from lors.seeding import generator
+from lors.synthetic import SyntheticPairs
+from lors.trials import val_recall
+from lors.workbench import Workbench
+
+from .differences import assert_gradient_is_slope
+
+HINDSIGHT = ["matching.kind=hindsight", "matching.real_batch_size=20", "evaluate.batch_size=5"]
+FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=mlp"]
+
+
+@pytest.fixture(scope="module")
+def double() -> Workbench:
+    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT]))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_gradient_is_the_slope_of_the_objective(double: Workbench, noise: float) -> None:
+    config = double.config.model_copy(
+        update={"matching": double.config.matching.model_copy(update={"noise": noise})}
+    )
+    bench = Workbench(config)
+    matcher = HindsightMatcher(bench.setting())
+    names = ["images", "texts", "rates", "similarity.omega", "similarity.right"]
+    assert_gradient_is_slope(
+        lambda pairs: matcher.backward(pairs, generator(7)), bench.start(), names
+    )
+
+
+def test_the_objective_is_least_where_the_network_is_the_teachers() -> None:
+    targets = 3 * torch.randn(6, 6, generator=generator(0))
+    least = soft_nce(targets, targets)
+    for seed in range(1, 5):
+        assert (
+            soft_nce(targets + 0.1 * torch.randn(6, 6, generator=generator(seed)), targets) > least
+        )
+    sure = torch.full((4, 4), -1e4).fill_diagonal_(0)  # teachers that know the pairs: InfoNCE
+    logits = torch.randn(4, 4, generator=generator(9))
+    nce = -(logits.log_softmax(1) + logits.log_softmax(0)).diagonal().mean()
+    torch.testing.assert_close(soft_nce(logits, sure), nce)
+
+
+def test_teachers_agree_on_the_mean_of_their_cosines(double: Workbench) -> None:
+    teachers, setting = Teachers(double.setting()), double.setting()
+    inputs, texts = setting.real_batch(generator(0))
+    store, model, expected = double.experts(), double.model("any"), []
+    for expert in range(2):
+        double.flat.load(store.snapshots(expert, [3])[0].double(), model)
+        expected.append((model(inputs, texts) * model.temperature).detach())
+    assert (expected[0] - expected[1]).abs().max() > 0.01
+    torch.testing.assert_close(teachers.cosines(inputs, texts), sum(expected) / 2)
+
+
+def learned(bench: Workbench, iterations: int) -> tuple[SyntheticPairs, list[float]]:
+    config = bench.config.distill.model_copy(update={"iterations": iterations})
+    run = Distillation(bench.start(), config, seed=0)
+    matcher = HindsightMatcher(bench.setting())
+    losses = [run.step(matcher) for _ in range(iterations)]
+    return run.synthetic, losses
+
+
+ADAM = [
+    "distill.optimizer=adam",
+    "distill.momentum=0.9",
+    "distill.learning_rates.images=0.05",
+    "distill.learning_rates.texts=0.05",
+    "distill.learning_rates.similarity=0.05",
+    "distill.learning_rates.rates=0.003",
+    "matching.steps=8",
+    "matching.real_batch_size=100",
+]
+
+
+@pytest.mark.parametrize("where", [FEATURES, []], ids=["heads", "trunk"])
+def test_networks_trained_on_a_learned_set_retrieve_better(where: list[str]) -> None:
+    bench = Workbench(load_config("tiny", [*where, *HINDSIGHT, *ADAM]))
+    pairs, losses = learned(bench, 25)
+    assert sum(losses[-5:]) < sum(losses[:5])
+    assert val_recall(bench, pairs) > val_recall(bench, bench.start())

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.encoders import DualEncoder
+from lors.losses import wbce
+from lors.matching.unroll import HeadSide, PlainSide, train_differentiably
+from lors.seeding import generator
+from lors.training import Batch, sgd, train
+from lors.workbench import Workbench
+
+FEATURES = ["encoder.scope=heads", "encoder.space=features"]
+HEADS = {
+    "linear": [*FEATURES, "encoder.image_head=linear"],
+    "mlp": [*FEATURES, "encoder.image_head=mlp", "encoder.text_head=mlp", "encoder.embed_dim=12"],
+    "trunk": [],
+}
+
+
+def setting(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Tensor]:
+    """A network, seven pairs, five batches of four, and rates."""
+    bench = Workbench(load_config("tiny", ["dtype=float64", *HEADS[kind]]))
+    pairs = bench.start()
+    every = torch.arange(7)
+    similarity = torch.eye(7).double() + 0.1 * torch.randn(7, 7, generator=generator(1)).double()
+    whole = Batch(pairs.images.detach()[every], pairs.texts.detach()[every], similarity)
+    whole = Batch(*(tensor.clone().requires_grad_() for tensor in whole))
+    order = pairs.passes(4, generator(2), every)
+    steps = [next(order) for _ in range(5)]
+    rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
+    return bench.model("start"), whole, steps, rates
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_it_ends_where_training_by_the_protocol_ends(kind: str) -> None:
+    model, whole, steps, rates = setting(kind)
+    sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05)
+    outputs = [sides[0](whole.inputs), sides[1](whole.texts)]
+    before = model(whole.inputs, whole.texts)
+    batches = [Batch(whole.inputs[i], whole.texts[i], whole.similarity[i][:, i]) for i in steps]
+    batches = [Batch(*(tensor.detach() for tensor in batch)) for batch in batches]
+    train(model, sgd(model, (0.05, 0.2), 0.9, 0.05), batches, wbce)
+    after = model(whole.inputs, whole.texts)
+    assert (after - before).abs().max() > 0.1
+    torch.testing.assert_close(model.logits(*outputs), after)
+
+
+def test_heads_take_the_short_way_and_trunks_the_long_one() -> None:
+    for kind, expected in (("linear", HeadSide), ("mlp", HeadSide), ("trunk", PlainSide)):
+        model, whole, steps, rates = setting(kind)
+        image, text = train_differentiably(model, whole, steps[:1], wbce, rates)
+        assert type(image) is expected
+        assert type(text) is HeadSide
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_gradients_of_the_short_way_are_those_of_the_long_one(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, whole, steps, rates = setting(kind)
+    real = [torch.randn(5, t.shape[1], generator=generator(3)).double() for t in whole[:2]]
+    found = []
+    for _ in range(2):
+        sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05)
+        outputs = [side(part) for side, part in zip(sides, real, strict=True)]
+        objective = model.logits(*outputs).diagonal().sum()
+        found.append(torch.autograd.grad(objective, [*whole, rates]))
+        monkeypatch.setattr("lors.matching.unroll.first_layer", lambda head: None)
+    for short, long in zip(*found, strict=True):
+        assert long.abs().max() > 1e-4
+        torch.testing.assert_close(short, long)
+
+
+def test_gradients_are_slopes() -> None:
+    model, whole, steps, rates = setting("trunk")
+
+    def objective(whole: Batch, rates: torch.Tensor) -> torch.Tensor:
+        sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05)
+        return model.logits(sides[0](whole.inputs), sides[1](whole.texts)).diagonal().sum()
+
+    found = torch.autograd.grad(objective(whole, rates), [*whole, rates])
+    for place, gradient in enumerate(found):
+        values = [*whole, rates]
+        direction = torch.randn(gradient.shape, generator=generator(place)).double()
+        ends = []
+        for sign in (1, -1):
+            moved = [v.detach() for v in values]
+            moved[place] = moved[place] + sign * 1e-6 * direction
+            ends.append(objective(Batch(*moved[:3]), moved[3]).item())
+        expected = (gradient * direction).sum().item()
+        assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_is_not_learned_may_train_all_the_same() -> None:
+    model, whole, steps, _ = setting("mlp")
+    fixed = Batch(*(tensor.detach() for tensor in whole))
+    rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
+    sides = train_differentiably(model, fixed, steps, wbce, rates)
+    sides[0](fixed.inputs).sum().backward()
+    assert rates.grad is not None
+    assert rates.grad.all()
