@@ -165,7 +165,8 @@ class Distillation:
         now = self.synthetic.state_dict()
         if self.config.averaging and not self.average:
             self.average = {name: tensor.clone() for name, tensor in now.items()}
-        self._set_learning_rates()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(group["name"])
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
@@ -220,13 +221,12 @@ class Distillation:
             self.synthetic.rates.data.mul_(0.5)
             self.synthetic.clamp_rates()
 
-    def _set_learning_rates(self) -> None:
-        """Those of this iteration, by the schedule and by how often a part was slowed down."""
+    def learning_rate(self, part: str) -> float:
+        """That of this iteration, by the schedule and by how often the part was slowed down."""
         done = self.iteration / self.config.iterations
         share = (1 + math.cos(math.pi * done)) / 2 if self.config.schedule == "cosine" else 1.0
-        for group in self.optimizer.param_groups:
-            rate = getattr(self.config.learning_rates, group["name"])
-            group["lr"] = share * rate * 0.5 ** self.slowed.get(group["name"], 0)
+        rate: float = getattr(self.config.learning_rates, part)
+        return share * rate * 0.5 ** self.slowed.get(part, 0)
 
     def keep_if_best(self, recall: float) -> None:
         """Remember the set as it would be kept now if its validation recall is the best so far."""

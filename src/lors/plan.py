@@ -22,6 +22,7 @@ from lors.errors import InputError
 from lors.losses import LOSSES, nce
 from lors.matching.second_order import DERIVATIVES, fitting_derivative
 from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
+from lors.matching.unroll import train_differentiably
 from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
@@ -48,26 +49,36 @@ def plan(config: Config) -> dict[str, str]:
     config = resolve(config)
     if config.data.source == "embeddings":
         raise InputError("a plan needs the sizes of your embeddings: run it, it takes a minute")
+    kind = config.matching.kind
+    if kind not in ("trajectory", "hindsight"):
+        raise InputError(
+            f"a plan is of inner training runs, which matching.kind={kind} has none of: run it for "
+            "a few iterations instead"
+        )
     device = find_device(config.device)
     model = _model(config).to(device, getattr(torch, config.dtype))
     flat = FlatModel(model)
     theta = flat.flatten(model)
-    images, texts = _noise(config, model, config.matching.batch_size)
+    images, texts = _noise(config, model, 1)
     numbers = images[0].numel() + texts[0].numel()
-    pairs = pairs_within(config.distill.budget, numbers, config.similarity)
-    steps = config.matching.steps
-
-    derivative = _derivative(config, flat, theta, images, texts)
-    step, graph = _measured(
-        lambda: _meta_gradient(config, flat, theta, images, texts, derivative),
-        graph=config.matching.gradient == "unrolled",
-    )
+    pairs = pairs_within(config.distill.budget, numbers, config.similarity, config.most_pairs())
+    steps, unrolled = config.matching.steps, config.matching.gradient == "unrolled"
+    if kind == "hindsight":
+        images, texts = _noise(config, model, min(pairs, config.evaluate.batch_size))
+        unrolled, derivative = True, "double"
+        step, graph = _measured(lambda: _unrolled_step(config, model, images, texts))
+    else:
+        images, texts = _noise(config, model, config.matching.batch_size)
+        derivative = _derivative(config, flat, theta, images, texts)
+        step, graph = _measured(
+            lambda: _meta_gradient(config, flat, theta, images, texts, derivative), graph=unrolled
+        )
     encode, encode_graph = _measured(lambda: _freeze(model, images))
     expert, expert_graph = _measured(lambda: _expert_step(config, model))
     used = min(pairs, steps * len(images)) / len(images)
     trajectories = config.distill.trajectories or 1
     iteration = trajectories * (encode * used + step * steps)
-    kept = graph if config.matching.gradient == "unrolled" else 4 * theta.numel()
+    kept = graph if unrolled else 4 * theta.numel()
     more = max(
         kept * (steps - 1) + encode_graph * (used - 1),
         expert_graph * (config.experts.batch_size / SAMPLE - 1),
@@ -156,6 +167,18 @@ def _meta_gradient(
         pairs.rates,
         DERIVATIVES.get(derivative),
     )
+
+
+def _unrolled_step(config: Config, model: DualEncoder, images: Tensor, texts: Tensor) -> None:
+    with torch.no_grad():
+        inputs = model.freeze(images)
+    batch = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
+    batch = Batch(*(tensor.requires_grad_() for tensor in batch.leaves()))
+    every = torch.arange(len(inputs), device=inputs.device)
+    rates = inputs.new_full((2,), config.distill.inner_rate)
+    protocol = config.evaluate.momentum, config.evaluate.weight_decay
+    sides = train_differentiably(model, batch, [every], LOSSES[config.loss], rates, *protocol)
+    (sides[0](inputs).sum() + sides[1](texts).sum()).backward()
 
 
 def _derivative(

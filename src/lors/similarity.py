@@ -149,7 +149,7 @@ class LowRank(Similarity):
 
     @classmethod
     def stored(cls, config: SimilarityConfig, pairs: int) -> int:
-        return pairs * (2 * config.rank + 1)
+        return pairs * (2 * min(config.rank, pairs) + 1)
 
     def forward(self, index: Tensor) -> Tensor:
         low_rank = self.scale * self.left[index] @ self.right[index].T
@@ -159,7 +159,8 @@ class LowRank(Similarity):
     def from_config(
         cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
     ) -> LowRank:
-        return cls(pairs, config.rank, config.alpha, generator, config.omega)
+        rank = min(config.rank, pairs)  # beyond N there is nothing more to say
+        return cls(pairs, rank, config.alpha, generator, config.omega)
 
 
 class Full(Similarity):

@@ -111,7 +111,9 @@ class SyntheticPairs(nn.Module):
         return len(self) + self.similarity.numbers() / self.pair_numbers()
 
 
-def pairs_within(budget: int, pair_numbers: int, similarity: SimilarityConfig) -> int:
+def pairs_within(
+    budget: int, pair_numbers: int, similarity: SimilarityConfig, most: int | None = None
+) -> int:
     """The largest N whose pairs and similarity hold no more numbers than ``budget`` plain pairs.
 
     With the paper's sizes this is the paper's rule: one pair less pays for the low-rank similarity.
@@ -120,12 +122,13 @@ def pairs_within(budget: int, pair_numbers: int, similarity: SimilarityConfig) -
         budget: storage in plain pairs.
         pair_numbers: numbers in one image and one text.
         similarity: its kind and rank.
+        most: N is never larger than this.
 
     >>> pairs_within(500, 3 * 224**2 + 768, SimilarityConfig(kind="lowrank", rank=20))
     499
     """
     kind = choose(SIMILARITIES, similarity.kind, "similarity")
-    for pairs in range(budget, 0, -1):
+    for pairs in range(min(budget, most or budget), 0, -1):
         if pairs * pair_numbers + kind.stored(similarity, pairs) <= budget * pair_numbers:
             return pairs
     raise InputError(

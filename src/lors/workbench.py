@@ -282,7 +282,9 @@ class Workbench:
             return chosen, each
 
         return Material(
-            count=pairs_within(config.distill.budget, numbers, config.similarity),
+            count=pairs_within(
+                config.distill.budget, numbers, config.similarity, config.most_pairs()
+            ),
             drawn=(drawn, captions),
             features=config.encoder.space == "features",
             tensors=self._pairs_at,

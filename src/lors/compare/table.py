@@ -16,7 +16,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lors.config import Config, load_config
+from lors.config import Config, load_config, presets
 from lors.errors import InputError, choose
 
 __all__ = [
@@ -164,12 +164,32 @@ def methods() -> dict[str, Variant]:
     found: dict[str, Variant] = {}
     for name, text in texts.items():
         base = found.get(text.get("base"), Variant(label=""))
+        recipe = _settings(presets()[text["recipe"]]) if "recipe" in text else {}
         found[name] = Variant(
             label=text.get("label", ""),
             set={**base.set, **text["set"]},
-            defaults={**base.defaults, **text.get("defaults", {})},
+            defaults={**base.defaults, **recipe, **text.get("defaults", {})},
         )
     return {name: method for name, method in found.items() if method.label}
+
+
+def _settings(preset: str) -> dict[str, Any]:
+    """The settings of a preset by dotted name.
+
+    >>> _settings("{loss: wbce, distill: {budget: 5, learning_rates: {images: 1}}}")
+    {'loss': 'wbce', 'distill.budget': 5, 'distill.learning_rates.images': 1}
+    """
+
+    def flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in values.items():
+            inner = isinstance(value, dict)
+            found |= flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+        return found
+
+    values = yaml.safe_load(preset)
+    values.pop("description", None)
+    return flat(values, "")
 
 
 def tables() -> dict[str, str]:

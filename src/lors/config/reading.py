@@ -1,4 +1,8 @@
-"""Reading configurations: a preset or a YAML file, its bases, and ``key=value`` overrides."""
+"""Reading configurations: a preset or a YAML file, its bases, and ``key=value`` overrides.
+
+A configuration may name a base, or several of which each changes the one before, as in
+``base: [flickr8k-heads-100, hindsight]``: the data and encoders of one, the method of another.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +87,11 @@ def _read(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise InputError(f"configuration {name!r} must be a mapping of settings")
-    base = values.pop("base", None)
-    return _merge(_read(str(base), (*above, name)), values) if base else values
+    bases = values.pop("base", None) or []
+    merged: dict[str, Any] = {}
+    for base in bases if isinstance(bases, list) else [bases]:
+        merged = _merge(merged, _read(str(base), (*above, name)))
+    return _merge(merged, values)
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -264,6 +264,11 @@ class DistillConfig(Section):
     """The outer loop."""
 
     budget: Count = Field(100, description="storage, in plain pairs")
+    one_batch: bool = Field(
+        False,
+        description="make no more pairs than evaluate.batch_size, however many the budget holds, "
+        "so that every step of the protocol sees the whole set",
+    )
     init: str = Field(
         "real",
         description="what pairs start as: drawn real pairs (real), or those of any selection; the "
@@ -422,11 +427,15 @@ class Config(Section):
         >>> Config(matching={"max_start_epoch": 2, "expert_epochs": 1}).expert_snapshots()
         [0, 1, 2, 10]
         """
-        if self.matching.shortcut:
-            return list(range(self.experts.epochs + 1))  # the path needs them all
+        if self.matching.shortcut or self.matching.kind == "hindsight":
+            return list(range(self.experts.epochs + 1))  # the path and the mean need them all
         starts = {epoch for bounds in self.matching.start_ranges() for epoch in range(*bounds)}
         targets = {start + self.matching.expert_epochs for start in starts}
         return sorted({0} | starts | targets | {self.experts.epochs})
+
+    def most_pairs(self) -> int | None:
+        """How many synthetic pairs there may be, whatever the budget; None: as many as it holds."""
+        return self.evaluate.batch_size if self.distill.one_batch else None
 
     def yaml(self) -> str:
         """The configuration as a YAML file that ``load_config`` reads."""

@@ -11,7 +11,9 @@ __all__ = ["Teachers"]
 
 
 class Teachers:
-    """The experts at their last epoch; they agree on the mean of their cosines.
+    """Each expert as the mean of its weights over the second half of its training.
+
+    That mean retrieves better than any one epoch. Together they think the mean of their cosines.
 
     Args:
         setting: the experts.
@@ -21,8 +23,9 @@ class Teachers:
         config, store = setting.config.experts, setting.experts()
         self.flat, self.network = setting.flat, setting.model("teacher")
         like = next(self.network.parameters())
+        late = [epoch for epoch in store.kept(0) if epoch >= config.epochs / 2]
         self.thetas = [
-            store.snapshots(expert, [config.epochs])[0].to(like) for expert in range(config.count)
+            store.snapshots(expert, late).mean(0).to(like) for expert in range(config.count)
         ]
 
     @torch.no_grad()

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lors.config import load_config
+from lors.initial.canonical import canonical_directions
+from lors.selection import Candidates
+from lors.workbench import Workbench
+
+FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+
+
+def known() -> tuple[Candidates, np.ndarray, np.ndarray]:
+    """Two causes that both sides share, drowned on each side by one of its own.
+
+    Returns:
+        The pairs, and the direction of each cause on each side, the strongest correlation first.
+    """
+    rng = np.random.default_rng(0)
+    causes = rng.standard_normal((5000, 6))
+    causes = np.linalg.qr(causes - causes.mean(0))[0] * 5000**0.5
+    shared, noise = causes[:, :2], causes[:, 2:4]
+    u, v = (np.linalg.qr(rng.standard_normal((size, 3)))[0].T for size in (6, 5))
+    images = np.c_[shared, 9 * causes[:, 4]] @ u
+    texts = np.c_[shared + [0.3, 0.9] * noise, 9 * causes[:, 5]] @ v
+    return Candidates(images, texts, np.arange(5000), chunk=640), u[:2], v[:2]
+
+
+def test_the_directions_are_those_in_which_both_sides_agree() -> None:
+    candidates, u, v = known()
+    a, b = canonical_directions(candidates, 2, ridge=1e-6)
+    for found, expected in ((a, u), (b, v)):
+        cosines = (found.double().numpy() * expected).sum(1)
+        np.testing.assert_allclose(np.abs(cosines), 1, atol=1e-3)
+    assert len(canonical_directions(candidates, 9)[0]) <= 5
+
+
+def test_variates_are_correlated_in_falling_order() -> None:
+    candidates, *_ = known()
+    joint = torch.cat([block for _, block in candidates.blocks()])
+    a, b = canonical_directions(candidates, 2, ridge=1e-6)
+    x, y = joint[:, :6] @ a.T, joint[:, 6:] @ b.T
+    correlations = [np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(2)]
+    expected = [1 / (1 + 0.3**2) ** 0.5, 1 / (1 + 0.9**2) ** 0.5]
+    np.testing.assert_allclose(correlations, expected, atol=1e-3)
+
+
+def test_a_stronger_ridge_prefers_what_varies_most() -> None:
+    candidates, *_ = known()
+    weak, strong = (canonical_directions(candidates, 1, ridge)[0] for ridge in (1e-6, 1e3))
+    joint = torch.cat([block for _, block in candidates.blocks()])
+    assert (joint[:, :6] @ strong.T).var() >= (joint[:, :6] @ weak.T).var() - 1e-6
+
+
+def test_a_set_starts_with_both_signs_of_every_direction() -> None:
+    given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
+    bench = Workbench(load_config("tiny", [*given, *FEATURES]))
+    pairs = bench.start()
+    for part in (pairs.images, pairs.texts):
+        torch.testing.assert_close(part[0::2], -part[1::2], rtol=1e-4, atol=1e-4)
+        assert torch.linalg.matrix_rank(part) == 3
+    assert len(set(Workbench(load_config("tiny", given)).start().images[:, 0, 0, 0].tolist())) > 1
