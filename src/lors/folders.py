@@ -55,6 +55,7 @@ def read_results(out: Path, config: Config) -> dict[str, Any]:
     empty = {
         "iterations": config.distill.iterations,
         "seconds_to_distil": None,
+        "peak_memory": None,
         "versions": artifacts.versions(),
         "rows": {},
     }
@@ -69,7 +70,7 @@ def saved_results(out: Path) -> dict[str, Any]:
         InputError: it is damaged.
     """
     path = out / RESULTS
-    empty: dict[str, Any] = {"seconds_to_distil": None, "rows": {}}
+    empty: dict[str, Any] = {"seconds_to_distil": None, "peak_memory": None, "rows": {}}
     if not path.is_file():
         return empty
     try:

@@ -25,6 +25,7 @@ from lors.locks import sole_user
 from lors.logbook import Logbook
 from lors.losses import Loss
 from lors.matching import MATCHERS
+from lors.memory import forget_peak_memory, peak_memory
 from lors.progress import Progress
 from lors.resolve import resolve
 from lors.retrieval import chance
@@ -59,7 +60,8 @@ def run(
             trajectories.
 
     Returns:
-        The content of ``results.json``: rows with recalls, by name.
+        The content of ``results.json``: rows with recalls, by name; how long making the set took,
+        in seconds, and the peak memory of its last sitting, in bytes.
 
     Raises:
         InputError: bad configuration or data, or a directory that holds another run.
@@ -73,6 +75,7 @@ def run(
     if all(name in results["rows"] for name in wanted):
         return results
     bench, logbook = Workbench(config, progress, data_parallel=data_parallel), Logbook(out)
+    forget_peak_memory(bench.device)
     if config.selection.kind is None:
         bench.start()  # what cannot be started leaves nothing behind
     with sole_user(out):
@@ -84,6 +87,7 @@ def run(
                 results["seconds_to_distil"] = logbook.seconds()
             else:
                 made = _select(bench, config.selection.kind, out)
+            results["peak_memory"] = peak_memory(bench.device)
             for name in wanted:
                 if name not in results["rows"]:
                     results["rows"][name] = _measure(name, bench, made)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,12 +20,13 @@ from lors.losses import LOSSES, nce
 from lors.matching.second_order import DERIVATIVES, fitting_derivative
 from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
 from lors.matching.unroll import train_differentiably
+from lors.memory import peak_memory
 from lors.resolve import find_device, resolve
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs, pairs_within
 from lors.training import Batch, sgd, train
 
-__all__ = ["peak_memory", "plan"]
+__all__ = ["plan"]
 
 CLOSED_FORM = "those of linear heads"
 
@@ -236,19 +234,6 @@ def _measured(work: Callable[[], Any], graph: bool = True) -> tuple[float, int]:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return time.perf_counter() - begun, sum(kept.values())
-
-
-def peak_memory(device: torch.device) -> int:
-    """Bytes that this process held at most: on a GPU by torch, or in main memory by everything."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.is_file() else []
-    for line in lines:
-        if line.startswith("VmHWM"):  # ru_maxrss would count the parent process at its start
-            return 1024 * int(line.split()[1])
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _bytes(count: float) -> str:

@@ -15,7 +15,7 @@ from lors.analysis.rows import Row
 from lors.config import Config, load_config
 from lors.distill import Distillation
 from lors.errors import InputError
-from lors.plan import peak_memory
+from lors.memory import peak_memory
 from lors.progress import Progress, Silent
 from lors.resolve import resolve
 from lors.timing import Step, paired_difference, take_turns

@@ -18,6 +18,9 @@ from lors.retrieval import METRICS, metric_label
 
 __all__ = ["Record", "lines", "record_of", "write_results"]
 
+DIGITS = {"seconds_per_iteration": 3, "seconds": 0, "gigabytes": 2}
+"""Behind the point, where it is not one."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -33,6 +36,7 @@ class Record:
         ir1: and the other recalls; none if the run failed.
         seconds: of the distillation, validation included; none for selected sets.
         seconds_per_iteration: likewise.
+        gigabytes: peak memory of making the set.
         note: loss and rates that the set was trained with.
         failed: why there is no result.
     """
@@ -52,6 +56,7 @@ class Record:
     mean: float | None = None
     seconds: float | None = None
     seconds_per_iteration: float | None = None
+    gigabytes: float | None = None
     note: str = ""
     failed: str = ""
 
@@ -61,10 +66,10 @@ def record_of(
     column: str,
     seed: int,
     result: dict[str, Any],
-    seconds: float | None,
-    iterations: int | None,
+    run: dict[str, Any],
 ) -> Record:
-    """The record of a row of ``results.json``."""
+    """The record of a row of ``results.json``, from its run or of the same set evaluated anew."""
+    seconds, memory = run["seconds_to_distil"], run["peak_memory"]
     recalls = {name: result["recall"]["chosen"][name]["mean"] for name in (*METRICS, "mean")}
     return Record(
         row,
@@ -74,7 +79,8 @@ def record_of(
         storage=result["storage"],
         networks=result["networks"],
         seconds=seconds,
-        seconds_per_iteration=None if not iterations or seconds is None else seconds / iterations,
+        seconds_per_iteration=None if seconds is None else seconds / run["iterations"],
+        gigabytes=None if memory is None else memory / 1e9,
         note=result["note"],
         **recalls,
     )
@@ -113,12 +119,18 @@ def write_results(
         by_metric = [lines(table, records, metric) for metric in METRICS]
         every = [line for row in zip(*by_metric, strict=True) for line in row]
         blocks = [("Mean recall", lines(table, records, "mean")), ("All recalls", every)]
+        costs = {
+            "Storage, in plain pairs": "storage",
+            "Seconds to distil": "seconds",
+            "Peak memory, in GB": "gigabytes",
+        }
+        blocks += [(heading, lines(table, records, cost)) for heading, cost in costs.items()]
     artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
     artifacts.write_text(out / "table.tex", latex(table.title, columns, every, notes))
 
 
 def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
-    """The table of one metric, the best of each row or column marked."""
+    """The table of one metric or cost; of a metric, the best of each row or column is marked."""
     grid = [
         [_entry(table, records, row.label, column.label, metric) for column in table.columns]
         for row in table.rows
@@ -126,7 +138,8 @@ def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
     places = [[(i, j) for j in range(len(table.columns))] for i in range(len(table.rows))]
     if table.best_in == "column":
         places = [list(column) for column in zip(*places, strict=True)]
-    for rivals in places:
+    ranked = metric in (*METRICS, "mean", "seconds_per_iteration")
+    for rivals in places if ranked else ():
         known = {(i, j): mean for i, j in rivals if (mean := grid[i][j].mean) is not None}
         if len(known) > 1:
             choose = min if table.measure == "seconds" else max
@@ -139,8 +152,10 @@ def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
 def _entry(table: Table, records: Sequence[Record], row: str, column: str, metric: str) -> Entry:
     found = [getattr(r, metric) for r in records if (r.row, r.column) == (row, column)]
     values = [value for value in found if value is not None]
-    published = _published(table.published.get(row, {}).get(column, []), metric)
-    digits = 1 if table.measure == "recall" else 3
+    published = None
+    if metric in (*METRICS, "mean", "seconds_per_iteration"):
+        published = _published(table.published.get(row, {}).get(column, []), metric)
+    digits = DIGITS.get(metric, 1)
     if not values:
         return Entry(published=published, digits=digits)
     deviation = statistics.stdev(values) if len(values) > 1 else None

@@ -154,10 +154,8 @@ def _run(cells: list[Cell], folder: Path) -> list[Record]:
     except Terminated:  # the step is saved; a worker that lived on would begin the next run
         os._exit(143)
     (made,) = results["rows"].values()
-    seconds = results["seconds_to_distil"]
-    iterations = None if seconds is None else cells[0].config.distill.iterations
     return [
-        record_of(cell.row, cell.column, cell.seed, row, seconds, iterations)
+        record_of(cell.row, cell.column, cell.seed, row, results)
         for cell in cells
         for row in [_evaluated(cell, folder) if cell.evaluate else made]
     ]
