@@ -75,7 +75,6 @@ def test_phases_and_averages_that_cannot_be_are_refused() -> None:
         ("encoder.text=lsaa", "did you mean 'lsa'"),
         ("encoder.text_head=linaer", "did you mean 'linear'"),
         ("data.source=scene", "did you mean 'scenes'"),
-        ("similarity.rank=100", "lower similarity.rank"),
         ("device=quantum", "device=auto"),
         ("device=meta", "device=auto"),
     ],
@@ -83,6 +82,18 @@ def test_phases_and_averages_that_cannot_be_are_refused() -> None:
 def test_a_wrong_name_is_refused_before_work_starts(override: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         resolve(load_config("tiny", [override]))
+
+
+def test_of_several_bases_each_changes_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("base: [tiny, hindsight]\ndistill: {iterations: 7}\n")
+    config, tiny, hindsight = load_config(path), load_config("tiny"), load_config("hindsight")
+    assert config.data == tiny.data
+    assert config.similarity == hindsight.similarity
+    assert config.matching.kind == "hindsight"
+    assert config.matching.batch_size == tiny.matching.batch_size  # which hindsight leaves alone
+    assert config.distill.init == "canonical"
+    assert (config.distill.budget, config.distill.iterations) == (8, 7)
 
 
 def test_unknown_preset_suggests_the_nearest() -> None:

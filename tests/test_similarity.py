@@ -66,3 +66,13 @@ def test_fixed_similarity_learns_nothing() -> None:
 def test_unknown_kind_suggests_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'lowrank'"):
         build_similarity(SimilarityConfig(kind="lowrnk"), 5)
+
+
+def test_a_configured_rank_is_at_most_the_number_of_pairs() -> None:
+    config = SimilarityConfig(kind="lowrank", rank=40, alpha=6.0, omega=3.0)
+    built = build_similarity(config, 4)
+    assert isinstance(built, LowRank)
+    assert built.left.shape == (4, 4)
+    assert built.scale == 1.5
+    assert built.numbers() == LowRank.stored(config, 4)
+    assert torch.equal(built.matrix(), 3 * torch.eye(4))

@@ -45,3 +45,9 @@ def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
     np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
     start = Workbench(load_config("tiny", settings)).start()
     assert np.array_equal(start.similarity.matrix().numpy(), values)
+
+
+def test_a_set_may_be_kept_within_one_batch() -> None:
+    settings = ["distill.budget=20", "evaluate.batch_size=7"]
+    assert len(Workbench(load_config("tiny", settings)).start()) == 19
+    assert len(Workbench(load_config("tiny", [*settings, "distill.one_batch=true"])).start()) == 7

@@ -18,7 +18,7 @@ from lors.matching import MATCHERS
 from lors.matching.meta_gradient import META_GRADIENTS
 from lors.matching.second_order import DERIVATIVES
 from lors.selection import SELECTIONS
-from lors.similarity import SIMILARITIES, LowRank
+from lors.similarity import SIMILARITIES
 from lors.trackers import check_trackers
 
 __all__ = ["find_device", "resolve"]
@@ -28,8 +28,7 @@ def resolve(config: Config) -> Config:
     """Fill in what depends on names, and refuse what cannot be, before any work starts.
 
     Raises:
-        InputError: an unknown name or device, a missing package, or a rank beyond the number of
-            pairs.
+        InputError: an unknown name or device, or a missing package.
     """
     choose(SOURCES, config.data.source, "data source")
     choose(HEADS, config.encoder.image_head, "head")
@@ -46,24 +45,12 @@ def resolve(config: Config) -> Config:
     check_text_trunk(config.encoder.text)
     check_image_trunk(config.encoder.image, config.encoder.image_weights)
     find_device(config.device)
-    if config.selection.kind is None:
-        _check_rank(config)
+    choose(SIMILARITIES, config.similarity.kind, "similarity")
     if config.data.source == "embeddings" and config.encoder.space != "features":
         raise InputError("embeddings have no pixels: start from the preset 'features'")
     size = config.encoder.image_size or native_size(config.encoder.image)
     encoder = config.encoder.model_copy(update={"image_size": size})
     return config.model_copy(update={"encoder": encoder})
-
-
-def _check_rank(config: Config) -> None:
-    """A low-rank S costs at least one pair of the budget, and its rank is at most what is left."""
-    kind = choose(SIMILARITIES, config.similarity.kind, "similarity")
-    rank, budget = config.similarity.rank, config.distill.budget
-    if kind is LowRank and rank >= budget:
-        raise InputError(
-            f"a similarity of rank {rank} needs more than {rank} pairs, and the budget is "
-            f"{budget}: lower similarity.rank or raise distill.budget"
-        )
 
 
 def find_device(name: str) -> torch.device:

@@ -9,6 +9,7 @@ from lors.compare.table import (
     _overrides,
     load_table,
     methods,
+    narrowed,
     own_table,
     tables,
 )
@@ -168,3 +169,26 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         Table(title="", rows=(twice, again), columns=(Variant(label="b"),)).cells([0])
     with pytest.raises(InputError, match="preset"):
         Table(title="", rows=(Variant(label="a"),), columns=(Variant(label="b"),)).cells([0])
+
+
+def test_a_table_can_be_narrowed_to_some_methods_and_sizes() -> None:
+    table = narrowed(load_table("leaderboard", "small"), ["hindsight", "random"], [200])
+    assert [row.label for row in table.rows] == ["200 pairs"]
+    assert [column.label for column in table.columns] == ["Hindsight", "Random"]
+    table = narrowed(load_table("cross-architecture", "small"), ["lors-wbce"], [20])
+    assert [row.label for row in table.rows] == ["LoRS (wBCE)"]
+    assert len(table.columns) == 3
+    with pytest.raises(InputError, match="no such methods or budgets"):
+        narrowed(table, ["lors-wbce", "random"], [])
+
+
+def test_a_method_brings_the_settings_of_its_recipe() -> None:
+    table = narrowed(load_table("leaderboard", "small"), ["hindsight"], [100])
+    (cell,) = table.cells([0])
+    recipe, data = load_config("hindsight"), load_config("flickr8k-heads-100")
+    assert cell.config.data == data.data
+    assert cell.config.matching.kind == "hindsight"
+    for section in ("similarity", "loss"):
+        assert getattr(cell.config, section) == getattr(recipe, section)
+    assert cell.config.distill.learning_rates == recipe.distill.learning_rates
+    assert cell.config.distill.init == "canonical"

@@ -31,10 +31,16 @@ def compare(
     ] = "full",
     methods: Annotated[
         str | None,
-        typer.Option(help=f"Comma-separated; --methods list shows them. Default: {METHODS}."),
+        typer.Option(
+            help="Comma-separated; --methods list shows them. Default: all of the table, or "
+            f"{METHODS}."
+        ),
     ] = None,
     budgets: Annotated[
-        str | None, typer.Option(help="Storage in pairs, comma-separated. Default: the CONFIG's.")
+        str | None,
+        typer.Option(
+            help="Storage in pairs, comma-separated. Default: all of the table, or the CONFIG's."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
     jobs: Annotated[
@@ -57,14 +63,14 @@ def compare(
     if table is not None:
         if config is not None:  # with --table there is no CONFIG: it was the first override
             changes.insert(0, config)
-        if methods or budgets or (config is not None and "=" not in config):
-            raise InputError("a table has its own CONFIG, methods and budgets: give only overrides")
+        if config is not None and "=" not in config:
+            raise InputError("a table has its own CONFIG: give only overrides")
         chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
+        chosen = comparison.narrowed(chosen, _names(methods), _sizes(budgets))
     elif config is None:
         raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
     else:
-        sizes = [_whole_number(size) for size in (budgets or "").split(",") if size]
-        names = [method.strip() for method in (methods or METHODS).split(",")]
+        names, sizes = _names(methods or METHODS), _sizes(budgets)
         chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
@@ -79,6 +85,14 @@ def compare(
     console.print(f"All results are in {escape(str(out))}: report.html, results.csv, table.tex")
     if failed:
         raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _sizes(text: str | None) -> list[int]:
+    return [_whole_number(size) for size in (text or "").split(",") if size]
 
 
 def _whole_number(text: str) -> int:

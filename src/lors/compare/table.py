@@ -26,6 +26,7 @@ __all__ = [
     "cell_name",
     "load_table",
     "methods",
+    "narrowed",
     "own_table",
     "tables",
 ]
@@ -228,6 +229,34 @@ def load_table(name: str, scale: str = "full") -> Table:
         return Table.model_validate(text)
     except ValidationError as error:
         raise InputError(f"table {name!r} is damaged: {error}") from None
+
+
+def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Table:
+    """A table with only some of its methods and sizes.
+
+    Args:
+        table: of which methods are one axis and presets the other.
+        chosen: names of methods; none: all.
+        budgets: storage in pairs; none: all.
+
+    Raises:
+        InputError: the table has none of these.
+    """
+    across = "rows" if table.best_in == "column" else "columns"
+    along = "columns" if across == "rows" else "rows"
+    labels = {choose(methods(), name, "method").label for name in chosen}
+    kept = [variant for variant in getattr(table, across) if not labels or variant.label in labels]
+    sized = [
+        variant
+        for variant in getattr(table, along)
+        if not budgets
+        or load_config(variant.preset, _overrides(variant.set)).distill.budget in budgets
+    ]
+    if len(kept) < max(1, len(labels)) or not sized:
+        raise InputError(
+            "the table has no such methods or budgets: see 'lors compare --table list'"
+        )
+    return table.model_copy(update={across: tuple(kept), along: tuple(sized)})
 
 
 def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Table:

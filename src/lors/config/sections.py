@@ -160,7 +160,7 @@ class SimilarityConfig(Section):
     """The ground-truth similarity S."""
 
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
-    rank: Count = 10
+    rank: Count = Field(10, description="r; at most the number of pairs, however large it is here")
     alpha: float = Field(1.0, allow_inf_nan=False)
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
     values: UserPath | None = Field(
