@@ -287,6 +287,7 @@ class Workbench:
             ),
             drawn=(drawn, captions),
             features=config.encoder.space == "features",
+            frozen=config.encoder.scope == "heads",
             tensors=self._pairs_at,
             encode=self._encoded,
             select=select,
@@ -419,7 +420,7 @@ class Workbench:
         return source.normalised(images, model), texts
 
     def _encoded(self, images: np.ndarray, texts: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Features of both trunks as synthetic pairs are, in space features."""
+        """Features of both frozen trunks as the heads take them."""
         model = self.flat.model
         like = next(model.parameters())
         x, y = (torch.from_numpy(part).to(like) for part in (images, texts))

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from lors.config import load_config
-from lors.initial.canonical import canonical_directions
+from lors.initial.canonical import canonical_directions, canonical_texts
 from lors.selection import Candidates
 from lors.workbench import Workbench
 
@@ -51,6 +51,27 @@ def test_a_stronger_ridge_prefers_what_varies_most() -> None:
     weak, strong = (canonical_directions(candidates, 1, ridge)[0] for ridge in (1e-6, 1e3))
     joint = torch.cat([block for _, block in candidates.blocks()])
     assert (joint[:, :6] @ strong.T).var() >= (joint[:, :6] @ weak.T).var() - 1e-6
+
+
+def test_a_canonical_text_points_as_far_along_each_direction_as_its_image() -> None:
+    candidates, u, v = known()
+    texts = canonical_texts(candidates, np.arange(50), ridge=1e-4).double().numpy()
+    joint = torch.cat([block for _, block in candidates.blocks()]).double().numpy()[:50]
+    # C_yy is diagonal along v, with variances 1 + 0.3² and 1 + 0.9² of the shared causes.
+    expected = (joint[:, :6] @ u.T / [1 + 0.3**2, 1 + 0.9**2]) @ v
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(texts, expected, atol=2e-2)
+
+
+def test_photos_of_frozen_trunks_get_canonical_texts_and_others_keep_their_captions() -> None:
+    given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
+    for scope in ("heads", "image"):
+        head = ["encoder.image_head=linear"] if scope == "heads" else []
+        bench = Workbench(load_config("tiny", [*given, f"encoder.scope={scope}", *head]))
+        real, model = bench.real["train"], bench.flat.model
+        captions = real.captions(np.arange(len(real.texts)), model)
+        near = torch.cdist(bench.start().texts.detach(), captions).min(1).values
+        assert (near.max() < 1e-4) == (scope == "image")
 
 
 def test_a_set_starts_with_both_signs_of_every_direction() -> None:

@@ -40,8 +40,9 @@ class Material:
         count: N, how many synthetic pairs there will be.
         drawn: N or more different real pairs, drawn at random.
         features: whether synthetic images are features, so that any vector may be one.
+        frozen: whether the joint features are those of frozen trunks.
         tensors: real pairs as synthetic pairs are.
-        encode: features of images and of texts as synthetic pairs are, in space features.
+        encode: features of frozen trunks as heads take them, and synthetic texts are.
             Shapes: (N, f), (N, d)
         select: N real pairs by the selection method of that name.
         candidates: the joint features of all images, each with one drawn caption, and that caption.
@@ -52,6 +53,7 @@ class Material:
     count: int
     drawn: Real
     features: bool
+    frozen: bool
     tensors: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]]
     encode: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]]
     select: Callable[[str, int], Real]
