@@ -175,6 +175,12 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
     matcher = bench.matcher()
     health = Health(config, chance(bench.real["val"].owner).mean, bench.progress.say)
     state = _state(bench, logbook)
+    if len(state.synthetic) == config.most_pairs():
+        bench.progress.say(
+            f"The set has {len(state.synthetic)} pairs, one batch of the protocol, and the storage "
+            f"of {state.synthetic.storage():.0f}; distill.one_batch=false makes as many as the "
+            "budget holds."
+        )
     idle = ranks.size() - state.trajectories
     if idle > 0 and not bench.data_parallel:
         bench.progress.say(
