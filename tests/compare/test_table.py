@@ -192,3 +192,10 @@ def test_a_method_brings_the_settings_of_its_recipe() -> None:
         assert getattr(cell.config, section) == getattr(recipe, section)
     assert cell.config.distill.learning_rates == recipe.distill.learning_rates
     assert cell.config.distill.init == "canonical"
+
+
+def test_settings_of_hindsight_are_not_taken_for_those_of_others() -> None:
+    own_table("features", ["hindsight", "random"], [])
+    own_table("features-lors", ["hindsight", "lors-wbce"], [])
+    with pytest.raises(InputError, match="which AMD cannot use"):
+        own_table("features", ["hindsight", "amd"], [])

@@ -266,8 +266,23 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         config: a preset or a YAML file.
         chosen: names of methods.
         budgets: storage in pairs; none: the configuration's.
+
+    Raises:
+        InputError: no such method, or one that the configuration has no settings for.
     """
-    budgets = list(dict.fromkeys(budgets)) or [load_config(config).distill.budget]
+    base = load_config(config)
+    budgets = list(dict.fromkeys(budgets)) or [base.distill.budget]
+    columns = [choose(methods(), name, "method") for name in dict.fromkeys(chosen)]
+    others = [
+        method.label
+        for method in columns
+        if method.set["selection.kind"] is None and method.set["matching.kind"] != "hindsight"
+    ]
+    if base.matching.kind == "hindsight" and others:
+        raise InputError(
+            f"{config} has the settings of Hindsight, which {others[0]} cannot use: give a "
+            "configuration with those of LoRS, such as features-lors; hindsight brings its own"
+        )
     rows = [
         Variant(label=f"{budget} pairs", preset=config, set={"distill.budget": budget})
         for budget in budgets
@@ -275,7 +290,7 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     return Table(
         title=f"Methods on {config}",
         rows=tuple(rows),
-        columns=tuple(choose(methods(), name, "method") for name in dict.fromkeys(chosen)),
+        columns=tuple(columns),
     )
 
 
