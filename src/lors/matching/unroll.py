@@ -15,7 +15,7 @@ parameters do, and with XW_0ᵀ and XXᵀ computed once, a step only touches mat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -38,6 +38,7 @@ def train_differentiably(
     rates: Tensor,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    side: Callable[[nn.Module, Tensor], Side] | None = None,
 ) -> list[Side]:
     """Train on batches of a set; the image side and the text side as they are at the end.
 
@@ -49,17 +50,19 @@ def train_differentiably(
         rates: learning rates of the image side and the text side. Shape: (2,)
         momentum: μ.
         weight_decay: δ.
+        side: how each side is kept, of its module and inputs; default: the cheapest way.
     """
-    sides = [_side(model.image, whole.inputs), _side(model.text, whole.texts)]
+    side = side or _cheapest
+    sides = [side(model.image, whole.inputs), side(model.text, whole.texts)]
     for index in steps:
-        outputs, inner = zip(*(side.outputs(index) for side in sides), strict=True)
+        outputs, inner = zip(*(each.outputs(index) for each in sides), strict=True)
         similarity = whole.similarity[index[:, None], index]
         value = loss(model.logits(*outputs), similarity)
         every = [tensor for tensors in inner for tensor in tensors]
         found = list(torch.autograd.grad(value, every, create_graph=True))
-        for side, tensors, rate in zip(sides, inner, rates, strict=True):
+        for each, tensors, rate in zip(sides, inner, rates, strict=True):
             gradients, found = found[: len(tensors)], found[len(tensors) :]
-            side.step(side.gradients(gradients, index), rate, momentum, weight_decay)
+            each.step(each.gradients(gradients, index), rate, momentum, weight_decay)
     return sides
 
 
@@ -85,7 +88,7 @@ class Side(Protocol):
         ...
 
 
-def _side(module: nn.Module, inputs: Tensor) -> Side:
+def _cheapest(module: nn.Module, inputs: Tensor) -> Side:
     layers = first_layer(module)
     return PlainSide(module, inputs) if layers is None else HeadSide(*layers, inputs)
 
