@@ -118,7 +118,9 @@ class PlainSide:
         self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
     ) -> None:
         values = zip(self.values, self.velocities, gradients, strict=True)
-        self.velocities = [momentum * v + g + weight_decay * value for value, v, g in values]
+        self.velocities = [
+            g.add(v, alpha=momentum).add(value, alpha=weight_decay) for value, v, g in values
+        ]
         self.values = [x - rate * v for x, v in zip(self.values, self.velocities, strict=True)]
 
     def __call__(self, inputs: Tensor) -> Tensor:
