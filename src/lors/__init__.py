@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from lors.evaluate import measure, train_on
     from lors.pipeline import evaluate_set, run
     from lors.report import write_report
+    from lors.retriever import Retriever
     from lors.workbench import Workbench
 
 __all__ = [
     "DistilledSet",
+    "Retriever",
     "Workbench",
     "evaluate_set",
     "load_config",
@@ -24,6 +26,7 @@ __all__ = [
 
 _HOMES = {
     "DistilledSet": "distilled",
+    "Retriever": "retriever",
     "Workbench": "workbench",
     "evaluate_set": "pipeline",
     "load_config": "config",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from lors.config import Config
+from lors.config import Config, EncoderConfig
 from lors.errors import InputError, suggestion
 
 __all__ = ["FORMAT", "HEADERS", "NamedTrunk", "TrunkSize", "first_problem", "parse_header"]
@@ -81,6 +81,12 @@ class ExpertHeader(Header):
         return epochs
 
 
+class RetrieverHeader(Header):
+    encoder: EncoderConfig
+    text_trunk: Trunk
+    versions: dict[str, str]
+
+
 class TrunkHeader(Header):
     terms: list[str]
 
@@ -91,6 +97,7 @@ HEADERS: dict[str, type[Header]] = {
     "trajectory": ExpertHeader,
     "snapshot": ExpertHeader,
     "text trunk": TrunkHeader,
+    "retriever": RetrieverHeader,
 }
 """Every kind of artefact that lors writes."""
 

@@ -29,6 +29,10 @@ def describe(path: Path) -> dict[str, Any]:
     if "config" in header:
         facts |= _describe_set(header, shapes.get("texts", ())[1:])
         facts["learned rates"] = ", ".join(f"{rate:.4g}" for rate in rates)
+    if "encoder" in header:
+        encoder = header["encoder"]
+        facts["image trunk"] = f"{encoder['image']}, {encoder['image_size']} px"
+        facts["text trunk"] = encoder["text"]
     if "origin" in header:
         facts |= {k: json.dumps(v) for k, v in header["origin"].items()}
     facts |= {k: header[k] for k in ("iteration", "best_recall") if k in header}

@@ -17,7 +17,7 @@ import torch
 import yaml
 from PIL import Image
 
-from lors import DistilledSet, artifacts
+from lors import DistilledSet, Retriever, artifacts
 from lors.config import Config, DataConfig, load_config, presets
 from lors.data.embeddings import load_embeddings
 from lors.data.images import decode_image
@@ -216,6 +216,19 @@ def read_set(root: Path) -> None:
     assert found.embed(["a red star"]).shape == (1, found.text_trunk.dim)
 
 
+def make_retrievers(root: Path) -> list[bytes]:
+    Retriever.train(DistilledSet.load(OLD / "distilled.safetensors")).save(root / "new")
+    return signed_and_not((root / "new").read_bytes())
+
+
+def read_retriever(root: Path) -> None:
+    found = Retriever.load(root / "file.safetensors")
+    size = found.encoder.size()
+    texts = found.embed_texts(["a red star"])
+    if size < 100:
+        assert found.embed_pixels(np.zeros((1, 3, size, size), np.uint8)).shape == texts.shape
+
+
 def a_run() -> Distillation:
     pairs = SyntheticPairs(torch.zeros(4, 3, 4, 4), torch.zeros(4, 3), LowRank(4, rank=1))
     return Distillation(pairs, load_config("tiny").distill, seed=0)
@@ -306,6 +319,7 @@ TARGETS = {
     "embeddings": Target("images.npy", make_arrays, (), read_arrays),
     "artefact": Target("file.safetensors", make_artifacts, TENSORS, read_artifact),
     "distilled set": Target("file.safetensors", make_sets, TENSORS, read_set),
+    "retriever": Target("file.safetensors", make_retrievers, TENSORS, read_retriever),
     "checkpoint": Target("file.safetensors", make_checkpoints, TENSORS, read_checkpoint),
     "experts": Target("expert-000.safetensors", make_experts, TENSORS, read_experts),
     "configuration": Target("config.yaml", make_configs, (swap_in_yaml,), read_config),
