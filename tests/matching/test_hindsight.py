@@ -24,7 +24,7 @@ def double() -> Workbench:
     return Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT]))
 
 
-@pytest.mark.parametrize("settings", [[], ["matching.noise=0.3"], ["matching.networks=3"]])
+@pytest.mark.parametrize("settings", [[], ["matching.noise=0.3"]])
 def test_the_gradient_is_the_slope_of_the_objective(settings: list[str]) -> None:
     bench = Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT, *settings]))
     matcher = HindsightMatcher(bench.setting())

@@ -225,10 +225,6 @@ class MatchingConfig(Section):
         None,
         description="real pairs per iteration where no trajectory is matched; default: experts'",
     )
-    networks: Count = Field(
-        1,
-        description="hindsight: trained in each iteration; more are worth it behind a costly trunk",
-    )
     teacher_temperature: Rate = Field(
         0.05, description="hindsight: τ of the experts as teachers; less makes them surer"
     )
