@@ -106,6 +106,13 @@ def test_a_finished_run_is_not_repeated_but_can_be_prolonged(
     )
 
 
+def test_a_longer_run_with_a_schedule_is_another_run(tmp_path: Path) -> None:
+    settings = ["distill.schedule=cosine", "distill.optimizer=adam"]
+    run(load_config("tiny", [*settings, "distill.iterations=2"]), tmp_path, references=False)
+    with pytest.raises(InputError, match=r"distill\.iterations: 2, not 4"):
+        run(load_config("tiny", [*settings, "distill.iterations=4"]), tmp_path)
+
+
 def test_another_configuration_in_the_same_directory_is_refused(
     finished: Path, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ class Distillation:
             }
             self.iteration = int(header["iteration"])
             self.slowed = dict(header.get("slowed", {}))
+            self._set_learning_rates()
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
                 f"the checkpoint {str(path)!r} does not fit this run ({error}): delete it to start "
@@ -165,8 +166,7 @@ class Distillation:
         now = self.synthetic.state_dict()
         if self.config.averaging and not self.average:
             self.average = {name: tensor.clone() for name, tensor in now.items()}
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(group["name"])
+        self._set_learning_rates()
         self.optimizer.step()
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
@@ -220,6 +220,10 @@ class Distillation:
         if part == "rates":
             self.synthetic.rates.data.mul_(0.5)
             self.synthetic.clamp_rates()
+
+    def _set_learning_rates(self) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(group["name"])
 
     def learning_rate(self, part: str) -> float:
         """That of this iteration, by the schedule and by how often the part was slowed down."""

@@ -28,6 +28,8 @@ LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
 def check_folder(out: Path, config: Config) -> None:
     """Refuse a run directory that holds something else; a longer version of its run may go on.
 
+    Not so one whose learning rates follow a schedule: a longer one is another from the start.
+
     Raises:
         InputError: it holds another run, or something that is not a run.
     """
@@ -36,7 +38,8 @@ def check_folder(out: Path, config: Config) -> None:
         theirs = load_config(path)
         words = {"description", "expected", "trackers"}
         ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
-        if config.distill.iterations >= theirs.distill.iterations:
+        longer = config.distill.iterations >= theirs.distill.iterations
+        if longer and config.distill.schedule == "constant":
             found["distill"]["iterations"] = config.distill.iterations
         differs = difference(ours, found)
         if differs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import sys
 from pathlib import Path
 
@@ -21,6 +20,8 @@ def peak_memory(device: torch.device) -> int:
     for line in lines:
         if line.startswith("VmHWM"):  # ru_maxrss would count the parent process at its start
             return 1024 * int(line.split()[1])
+    import resource  # which Windows has not
+
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

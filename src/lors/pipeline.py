@@ -87,7 +87,7 @@ def run(
                 results["seconds_to_distil"] = logbook.seconds()
             else:
                 made = _select(bench, config.selection.kind, out)
-            results["peak_memory"] = peak_memory(bench.device)
+            results["peak_memory"] = max(results["peak_memory"] or 0, peak_memory(bench.device))
             for name in wanted:
                 if name not in results["rows"]:
                     results["rows"][name] = _measure(name, bench, made)

@@ -75,7 +75,8 @@ def plan(config: Config) -> dict[str, str]:
     expert, expert_graph = _measured(lambda: _expert_step(config, model))
     used = min(pairs, steps * len(images)) / len(images)
     trajectories = config.distill.trajectories or 1
-    iteration = trajectories * (encode * used + step * steps)
+    real = _real_batch(config, expert) if kind == "hindsight" else 0.0
+    iteration = trajectories * (encode * used + step * steps + real)
     kept = graph if unrolled else 4 * theta.numel()
     more = max(
         kept * (steps - 1) + encode_graph * (used - 1),
@@ -94,6 +95,15 @@ def plan(config: Config) -> dict[str, str]:
         f"{config.distill.iterations:,} iterations",
         "peak memory": f"about {_bytes(peak_memory(device) + more)}",
     }
+
+
+def _real_batch(config: Config, expert: float) -> float:
+    """Seconds for a network and all teachers on a real batch; a step of an expert is SAMPLE pairs.
+
+    A teacher only runs forward, a third of a step.
+    """
+    pairs = config.matching.real_batch_size or config.experts.batch_size
+    return expert * pairs / SAMPLE * (1 + config.experts.count / 3)
 
 
 def _expert_storage(config: Config, parameters: int) -> str:
@@ -175,7 +185,7 @@ def _unrolled_step(config: Config, model: DualEncoder, images: Tensor, texts: Te
     every = torch.arange(len(inputs), device=inputs.device)
     rates = inputs.new_full((2,), config.distill.inner_rate)
     protocol = config.evaluate.momentum, config.evaluate.weight_decay
-    sides = train_differentiably(model, batch, [every], LOSSES[config.loss], rates, *protocol)
+    sides = train_differentiably(model, batch, [every], LOSSES[config.loss], [rates], *protocol)
     (sides[0](inputs).sum() + sides[1](texts).sum()).backward()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -93,7 +94,7 @@ class Retriever:
         model.to(find_device(config.device), distilled.pairs.images.dtype)
         old = distilled.pairs
         images, texts = distilled.images_for(model), old.texts.detach()
-        pairs = SyntheticPairs(images, texts, old.similarity, old.rates.tolist())
+        pairs = SyntheticPairs(images, texts, copy.deepcopy(old.similarity), old.rates.tolist())
         pairs.to(find_device(config.device))
         train_on(pairs, model, distilled.loss, config.evaluate, *keys)
         if features and sees is not None:

@@ -74,7 +74,7 @@ class Similarity(nn.Module, ABC):
     def from_config(
         cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
     ) -> Similarity:
-        """Build from a configuration, for N = ``pairs``; starts at S = I."""
+        """Build from a configuration, for N = ``pairs``; starts at S = I, or ω times that."""
         return cls(pairs)
 
 
@@ -90,11 +90,22 @@ class Identity(Similarity):
 
 
 class Diagonal(Similarity):
-    """S = diag(ω): each pair has a weight. The paper's ablation 12."""
+    """S = diag(ω): each pair has a weight. The paper's ablation 12.
 
-    def __init__(self, pairs: int) -> None:
+    Args:
+        pairs: N, the number of pairs.
+        omega: ω at the start.
+    """
+
+    def __init__(self, pairs: int, omega: float = 1.0) -> None:
         super().__init__(pairs)
-        self.omega = nn.Parameter(torch.ones(pairs))
+        self.omega = nn.Parameter(torch.full((pairs,), omega))
+
+    @classmethod
+    def from_config(
+        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+    ) -> Diagonal:
+        return cls(pairs, config.omega)
 
     @classmethod
     def stored(cls, config: SimilarityConfig, pairs: int) -> int:

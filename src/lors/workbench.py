@@ -41,7 +41,7 @@ from lors.encoders.scorer import given_embeddings, open_clip_embeddings
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.experts import Snapshot, TrajectoryStore, train_expert, train_missing
-from lors.initial import INITIALS, Material
+from lors.initial import INITIALS, Material, Start
 from lors.initial.material import Real
 from lors.losses import LOSSES
 from lors.matching import MATCHERS, Matcher, Setting
@@ -250,13 +250,19 @@ class Workbench:
     def start(self) -> SyntheticPairs:
         """Synthetic pairs before distillation, as many as the budget holds."""
         config = self.config.distill
+        images, texts, real = self._initial
+        similarity = self._similarity(len(images), real)
+        rates = (config.inner_rate, config.inner_text_rate or config.inner_rate)
+        pairs = SyntheticPairs(images.clone(), texts.clone(), similarity, rates)
+        return pairs.to(self.device, self.dtype)
+
+    @cached_property
+    def _initial(self) -> Start:
+        """What the initialiser makes."""
         if self.data_parallel:
             self.experts()  # which some starts need, and alone no rank could train
         with ranks.alone():  # all ranks make the same
-            images, texts, real = INITIALS[config.init](self._material())
-        similarity = self._similarity(len(images), real)
-        rates = (config.inner_rate, config.inner_text_rate or config.inner_rate)
-        return SyntheticPairs(images, texts, similarity, rates).to(self.device, self.dtype)
+            return INITIALS[self.config.distill.init](self._material())
 
     def _material(self) -> Material:
         """What synthetic pairs may start from."""

@@ -82,3 +82,9 @@ def test_a_set_starts_with_both_signs_of_every_direction() -> None:
         torch.testing.assert_close(part[0::2], -part[1::2], rtol=1e-4, atol=1e-4)
         assert torch.linalg.matrix_rank(part) == 3
     assert len(set(Workbench(load_config("tiny", given)).start().images[:, 0, 0, 0].tolist())) > 1
+
+
+def test_a_side_that_is_the_same_for_all_pairs_gives_no_direction() -> None:
+    images = np.random.default_rng(0).standard_normal((20, 4))
+    candidates = Candidates(images, np.ones((20, 3)), np.arange(20))
+    assert [len(side) for side in canonical_directions(candidates, 4)] == [0, 0]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 import torch
 
@@ -8,6 +11,7 @@ from lors.distill import Distillation
 from lors.losses import soft_nce
 from lors.matching import HindsightMatcher
 from lors.matching.teachers import Teachers
+from lors.matching.unroll import train_differentiably
 from lors.seeding import generator
 from lors.synthetic import SyntheticPairs
 from lors.trials import val_recall
@@ -32,6 +36,25 @@ def test_the_gradient_is_the_slope_of_the_objective(settings: list[str]) -> None
     assert_gradient_is_slope(
         lambda pairs: matcher.backward(pairs, generator(7)), bench.start(), names
     )
+
+
+def test_training_is_no_longer_and_no_faster_than_the_protocol(
+    double: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 epochs of two batches, and from the fifth epoch on a tenth of the rate."""
+    rates: list[float] = []
+
+    def watched(*arguments: Any) -> Any:
+        rates.extend(rate[0].item() for rate in arguments[4])
+        return train_differentiably(*arguments)
+
+    monkeypatch.setattr("lors.matching.hindsight.train_differentiably", watched)
+    setting = double.setting()
+    matching = setting.config.matching.model_copy(update={"steps": 50})
+    config = setting.config.model_copy(update={"matching": matching})
+    matcher = HindsightMatcher(dataclasses.replace(setting, config=config))
+    matcher.backward(double.start(), generator(7))
+    assert rates == pytest.approx([0.1] * 8 + [0.01] * 8)
 
 
 def test_fixed_parts_get_no_gradient(double: Workbench) -> None:

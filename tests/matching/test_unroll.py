@@ -36,7 +36,7 @@ def setting(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Te
 @pytest.mark.parametrize("kind", HEADS)
 def test_it_ends_where_training_by_the_protocol_ends(kind: str) -> None:
     model, whole, steps, rates = setting(kind)
-    sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05)
+    sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05)
     outputs = [sides[0](whole.inputs), sides[1](whole.texts)]
     before = model(whole.inputs, whole.texts)
     batches = [Batch(whole.inputs[i], whole.texts[i], whole.similarity[i][:, i]) for i in steps]
@@ -50,7 +50,7 @@ def test_it_ends_where_training_by_the_protocol_ends(kind: str) -> None:
 def test_heads_take_the_short_way_and_trunks_the_long_one() -> None:
     for kind, expected in (("linear", HeadSide), ("mlp", HeadSide), ("trunk", PlainSide)):
         model, whole, steps, rates = setting(kind)
-        image, text = train_differentiably(model, whole, steps[:1], wbce, rates)
+        image, text = train_differentiably(model, whole, steps[:1], wbce, [rates])
         assert type(image) is expected
         assert type(text) is HeadSide
 
@@ -61,7 +61,7 @@ def test_gradients_of_the_short_way_are_those_of_the_long_one(kind: str) -> None
     real = [torch.randn(5, t.shape[1], generator=generator(3)).double() for t in whole[:2]]
     found = []
     for way in (None, PlainSide):
-        sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05, way)
+        sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05, way)
         outputs = [side(part) for side, part in zip(sides, real, strict=True)]
         objective = model.logits(*outputs).diagonal().sum()
         found.append(torch.autograd.grad(objective, [*whole, rates]))
@@ -74,7 +74,7 @@ def test_gradients_are_slopes() -> None:
     model, whole, steps, rates = setting("trunk")
 
     def objective(whole: Batch, rates: torch.Tensor) -> torch.Tensor:
-        sides = train_differentiably(model, whole, steps, wbce, rates, 0.9, 0.05)
+        sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05)
         return model.logits(sides[0](whole.inputs), sides[1](whole.texts)).diagonal().sum()
 
     found = torch.autograd.grad(objective(whole, rates), [*whole, rates])
@@ -94,7 +94,35 @@ def test_what_is_not_learned_may_train_all_the_same() -> None:
     model, whole, steps, _ = setting("mlp")
     fixed = Batch(*(tensor.detach() for tensor in whole))
     rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
-    sides = train_differentiably(model, fixed, steps, wbce, rates)
+    sides = train_differentiably(model, fixed, steps, wbce, [rates] * 5)
     sides[0](fixed.inputs).sum().backward()
     assert rates.grad is not None
     assert rates.grad.all()
+
+
+class Attention(torch.nn.Module):
+    """Of one token to itself and a learned one; a parameter is not used at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.unused = torch.nn.Linear(6, 6), torch.nn.Parameter(torch.ones(2))
+        self.token = torch.nn.Parameter(torch.ones(1, 6))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        keys = torch.stack([inputs, self.token.expand_as(inputs)], 1)[:, None]
+        query = self.layer(inputs)[:, None, None]
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return attend(query, keys, keys)[:, 0, 0]
+
+
+def test_attention_and_unused_parameters_are_no_obstacle() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = DualEncoder(Attention(), Attention())
+    parts = [torch.randn(5, 6, generator=generator(0)) for _ in range(2)]
+    whole = Batch(*(part.requires_grad_() for part in (*parts, torch.eye(5))))
+    steps, rates = [torch.arange(5)] * 3, [torch.tensor([0.1, 0.1])] * 3
+    sides = train_differentiably(model, whole, steps, wbce, rates)
+    model.logits(sides[0](parts[0]), sides[1](parts[1])).sum().backward()
+    assert parts[0].grad is not None
+    assert parts[0].grad.isfinite().all()

@@ -29,7 +29,7 @@ def gradient(model: DualEncoder, whole: Batch, steps: int, short: bool) -> Seque
     side = None if short else PlainSide
     every = [torch.arange(len(whole.inputs))] * steps
     rates = torch.tensor([0.1, 0.1])
-    ends = train_differentiably(model, whole, every, wbce, rates, 0.9, 5e-4, side)
+    ends = train_differentiably(model, whole, every, wbce, [rates] * steps, 0.9, 5e-4, side)
     end = model.logits(ends[0](whole.inputs), ends[1](whole.texts)).diagonal().mean()
     return torch.autograd.grad(end, list(whole))
 

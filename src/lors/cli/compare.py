@@ -67,6 +67,7 @@ def compare(
             raise InputError("a table has its own CONFIG: give only overrides")
         chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
         chosen = comparison.narrowed(chosen, _names(methods), _sizes(budgets))
+        name = "-".join([name, *_names(methods), *map(str, _sizes(budgets))])
     elif config is None:
         raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
     else:

@@ -189,7 +189,8 @@ def _settings(preset: str) -> dict[str, Any]:
         return found
 
     values = yaml.safe_load(preset)
-    values.pop("description", None)
+    for about in ("description", "expected"):
+        values.pop(about, None)
     return flat(values, "")
 
 

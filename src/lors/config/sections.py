@@ -370,7 +370,7 @@ class Config(Section):
         if any(first >= beyond for first, beyond in ranges):
             raise ValueError("matching.min_start_epoch must be below matching.max_start_epoch")
         last = max(beyond for _, beyond in ranges) - 1 + self.matching.expert_epochs
-        if last > self.experts.epochs:
+        if last > self.experts.epochs and self.matching.kind != "hindsight":
             raise ValueError(
                 f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
                 f"experts.epochs is {self.experts.epochs}"

@@ -81,6 +81,8 @@ def _covariances(candidates: Candidates, ridge: float) -> tuple[Tensor, Tensor, 
 def _whitening(covariance: Tensor, ridge: float) -> Tensor:
     """(C + γI)^-½"""
     values, vectors = torch.linalg.eigh(covariance)
+    if not values.mean() > 0:  # a side that is the same for all pairs
+        return torch.zeros_like(covariance)
     regular = values.clamp(min=0) + ridge * values.mean()
     return vectors * regular.rsqrt() @ vectors.T
 

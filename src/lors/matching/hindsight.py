@@ -19,10 +19,10 @@ __all__ = ["HindsightMatcher"]
 class HindsightMatcher:
     """The matcher of our own method.
 
-    Every iteration draws a fresh network, trains it on the set for ``matching.steps`` steps of the
-    protocol, with its batches, momentum and weight decay, and lets it compare a real batch, to
-    which noise may be added. The objective is how far it is from what all experts together think of
-    the same batch; its gradient goes through every step of the training.
+    Every iteration draws a fresh network, trains it on the set for the first ``matching.steps``
+    steps of the protocol, with its batches, momentum, weight decay and schedule, and lets it
+    compare a real batch, to which noise may be added. The objective is how far it is from what all
+    experts together think of the same batch; its gradient goes through every step of the training.
 
     Trajectory matching asks where the weights of one expert went. Here only what the network does
     counts, so the experts can teach together, and their errors cancel.
@@ -51,14 +51,16 @@ class HindsightMatcher:
         setting, protocol = self.setting, self.setting.config.evaluate
         model = setting.model(draw_seed(generator))
         order = synthetic.passes(protocol.batch_size, generator)
-        steps = list(islice(order, self.config.steps))
+        epoch = -(-len(synthetic) // protocol.batch_size)
+        steps = list(islice(order, min(self.config.steps, epoch * protocol.epochs)))
+        late = epoch * (protocol.epochs // 2)  # from here on, the protocol is slower
         used = torch.cat(steps).unique()
         sides = train_differentiably(
             model,
             synthetic.gather([used], lambda index: model.freeze(synthetic.images[index]))[0],
             [torch.searchsorted(used, index) for index in steps],
             setting.loss,
-            synthetic.rates,
+            [synthetic.rates * (1 if step < late else 0.1) for step in range(len(steps))],
             protocol.momentum,
             protocol.weight_decay,
         )

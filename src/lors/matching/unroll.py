@@ -21,6 +21,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.encoders import DualEncoder
 from lors.encoders.heads import first_layer
@@ -35,7 +36,7 @@ def train_differentiably(
     whole: Batch,
     steps: Sequence[Tensor],
     loss: Loss,
-    rates: Tensor,
+    rates: Sequence[Tensor],
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     side: Callable[[nn.Module, Tensor], Side] | None = None,
@@ -47,20 +48,20 @@ def train_differentiably(
         whole: all pairs that the steps use.
         steps: the indices of each step's batch. Shape of each: (m,)
         loss: of logits and S.
-        rates: learning rates of the image side and the text side. Shape: (2,)
+        rates: of each step, learning rates of the image side and the text side. Shape: (2,)
         momentum: μ.
         weight_decay: δ.
         side: how each side is kept, of its module and inputs; default: the cheapest way.
     """
     side = side or _cheapest
     sides = [side(model.image, whole.inputs), side(model.text, whole.texts)]
-    for index in steps:
+    for index, now in zip(steps, rates, strict=True):
         outputs, inner = zip(*(each.outputs(index) for each in sides), strict=True)
         similarity = whole.similarity[index[:, None], index]
         value = loss(model.logits(*outputs), similarity)
         every = [tensor for tensors in inner for tensor in tensors]
-        found = list(torch.autograd.grad(value, every, create_graph=True))
-        for each, tensors, rate in zip(sides, inner, rates, strict=True):
+        found = list(torch.autograd.grad(value, every, create_graph=True, materialize_grads=True))
+        for each, tensors, rate in zip(sides, inner, now, strict=True):
             gradients, found = found[: len(tensors)], found[len(tensors) :]
             each.step(each.gradients(gradients, index), rate, momentum, weight_decay)
     return sides
@@ -125,7 +126,8 @@ class PlainSide:
 
     def __call__(self, inputs: Tensor) -> Tensor:
         values = dict(zip(self.names, self.values, strict=True))
-        outputs: Tensor = functional_call(self.module, values, (inputs,))
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
+            outputs: Tensor = functional_call(self.module, values, (inputs,))
         return outputs
 
 

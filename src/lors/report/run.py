@@ -145,7 +145,7 @@ def _pairs_section(view: PairView) -> Block:
 
 def _similarity_section(config: Config, matrix: np.ndarray) -> Block:
     similarity = config.similarity
-    words = in_words(similarity.kind, similarity.rank, similarity.alpha)
+    words = in_words(similarity.kind, min(similarity.rank, len(matrix)), similarity.alpha)
     return blocks.section("Similarity", blocks.text(words), *mined_blocks(matrix))
 
 

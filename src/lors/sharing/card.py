@@ -138,7 +138,7 @@ def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, s
         "data": f"{_source(distilled)}, the training split",
         "an image": f"{_shape(distilled.pairs.images)} numbers, space `{encoder.space}`",
         "a text": f"{_shape(distilled.pairs.texts)} numbers",
-        "similarity": _similarity(similarity),
+        "similarity": _similarity(similarity, len(distilled)),
         **_encoders(config),
         "what trains": f"scope `{encoder.scope}`",
         "loss": f"{config.loss}, temperature {encoder.temperature:g}",
@@ -149,11 +149,11 @@ def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, s
     }
 
 
-def _similarity(config: SimilarityConfig) -> str:
+def _similarity(config: SimilarityConfig, pairs: int) -> str:
     if config.kind != "lowrank":
         return config.kind
     lors = "[LoRS](https://arxiv.org/abs/2406.03793)"
-    return f"low-rank ({lors}), rank {config.rank}, α = {config.alpha:g}"
+    return f"low-rank ({lors}), rank {min(config.rank, pairs)}, α = {config.alpha:g}"
 
 
 def _encoders(config: Config) -> dict[str, str]:
