@@ -6,7 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-WORKERS ?= auto
+# One more than cores: many tests wait for processes that they start.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
 .PHONY: bench demo test format lint types unit versions clean

@@ -79,6 +79,7 @@ def joined() -> Iterator[None]:
         store = PrefixStore(_this_start(store, own, count, timeout), store)
         dist.init_process_group(backend, timeout=timeout, store=store, rank=own, world_size=count)
         _patient()
+        any_of(False)  # none may be done and gone before all have come
     yield
     dist.destroy_process_group()  # after an error, the end of the process tells the others
 
