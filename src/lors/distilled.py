@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from lors import artifacts
@@ -17,7 +16,7 @@ from lors.config import Config, load_config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.errors import InputError, choose
-from lors.headers import first_problem
+from lors.headers import restoring
 from lors.losses import LOSSES, Loss
 from lors.progress import Silent
 from lors.seeding import generator
@@ -169,15 +168,8 @@ class DistilledSet:
             InputError: the file is absent, damaged, of a newer format, or over its budget.
         """
         header, tensors = artifacts.load(Path(path), KIND)
-        try:
+        with restoring(path):
             return cls._restore(header, tensors)
-        except ValidationError as error:
-            raise InputError(f"{str(path)!r} is damaged: {first_problem(error)}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"{str(path)!r} is damaged: {reason}") from None
-        except InputError as error:
-            raise InputError(f"{str(path)!r} cannot be used: {error}") from None
 
     @classmethod
     def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:

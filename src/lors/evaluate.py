@@ -93,7 +93,7 @@ def train_on(
     """
     image_rate, text_rate = synthetic.rates.tolist()
     optimizer = sgd(model, (image_rate, text_rate), config.momentum, config.weight_decay)
-    halfway = torch.optim.lr_scheduler.MultiStepLR(optimizer, [config.epochs // 2], gamma=0.1)
+    halfway = torch.optim.lr_scheduler.LambdaLR(optimizer, config.pace)
     order = synthetic.passes(config.batch_size, generator(*keys, "evaluation order"))
     steps = -(-len(synthetic) // config.batch_size)
     with torch.no_grad():

@@ -5,6 +5,9 @@ Settings beyond those named here are kept, so that a field can be added without 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -12,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from lors.config import Config, EncoderConfig
 from lors.errors import InputError, suggestion
 
-__all__ = ["FORMAT", "HEADERS", "NamedTrunk", "TrunkSize", "first_problem", "parse_header"]
+__all__ = [
+    "FORMAT",
+    "HEADERS",
+    "NamedTrunk",
+    "TrunkSize",
+    "parse_header",
+    "restoring",
+]
 
 FORMAT = 1
 """Version of all file formats; raised when a reader of the old one could misread a new file."""
@@ -133,13 +143,31 @@ def parse_header(text: str, kind: str | None, name: str) -> dict[str, Any]:
         return HEADERS[header.kind].model_validate_json(text).model_dump(mode="json")
     except ValidationError as error:
         raise InputError(
-            f"{name} is damaged or from another version of lors: {first_problem(error)}"
+            f"{name} is damaged or from another version of lors: {_first_problem(error)}"
         ) from None
 
 
-def first_problem(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     """The first thing that pydantic found wrong, in words."""
     problem = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(step) for step in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
     return f"{where} {message}" if where else message
+
+
+@contextmanager
+def restoring(path: str | Path) -> Iterator[None]:
+    """Say of which file it is what goes wrong when its content is put together again.
+
+    Raises:
+        InputError: it is damaged, or cannot be used here.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        raise InputError(f"{str(path)!r} is damaged: {_first_problem(error)}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{str(path)!r} is damaged: {reason}") from None
+    except InputError as error:
+        raise InputError(f"{str(path)!r} cannot be used: {error}") from None

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 from lors import artifacts
@@ -34,7 +33,7 @@ from lors.encoders.text import kind_of, restore_text_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
 from lors.evaluate import train_on
-from lors.headers import first_problem
+from lors.headers import restoring
 from lors.progress import Silent
 from lors.resolve import find_device
 from lors.seeding import derive_seed
@@ -174,15 +173,8 @@ class Retriever:
             InputError: the file is absent, damaged, or of a newer format.
         """
         header, tensors = artifacts.load(Path(path), KIND)
-        try:
+        with restoring(path):
             return cls._restore(header, tensors)
-        except ValidationError as error:
-            raise InputError(f"{str(path)!r} is damaged: {first_problem(error)}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"{str(path)!r} is damaged: {reason}") from None
-        except InputError as error:
-            raise InputError(f"{str(path)!r} cannot be used: {error}") from None
 
     @classmethod
     def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Retriever:

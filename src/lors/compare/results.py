@@ -18,6 +18,9 @@ from lors.retrieval import METRICS, metric_label
 
 __all__ = ["Record", "lines", "record_of", "write_results"]
 
+RANKED = (*METRICS, "mean", "seconds_per_iteration")
+"""What methods are compared by; the rest are costs."""
+
 DIGITS = {"seconds_per_iteration": 3, "seconds": 0, "gigabytes": 2}
 """Behind the point, where it is not one."""
 
@@ -138,8 +141,7 @@ def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
     places = [[(i, j) for j in range(len(table.columns))] for i in range(len(table.rows))]
     if table.best_in == "column":
         places = [list(column) for column in zip(*places, strict=True)]
-    ranked = metric in (*METRICS, "mean", "seconds_per_iteration")
-    for rivals in places if ranked else ():
+    for rivals in places if metric in RANKED else ():
         known = {(i, j): mean for i, j in rivals if (mean := grid[i][j].mean) is not None}
         if len(known) > 1:
             choose = min if table.measure == "seconds" else max
@@ -153,7 +155,7 @@ def _entry(table: Table, records: Sequence[Record], row: str, column: str, metri
     found = [getattr(r, metric) for r in records if (r.row, r.column) == (row, column)]
     values = [value for value in found if value is not None]
     published = None
-    if metric in (*METRICS, "mean", "seconds_per_iteration"):
+    if metric in RANKED:
         published = _published(table.published.get(row, {}).get(column, []), metric)
     digits = DIGITS.get(metric, 1)
     if not values:

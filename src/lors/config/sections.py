@@ -327,6 +327,10 @@ class EvaluateConfig(Section):
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
 
+    def pace(self, epoch: int) -> float:
+        """What the learning rates are multiplied by in an epoch, counted from 0."""
+        return 1.0 if epoch < self.epochs // 2 else 0.1
+
 
 class Expected(Section):
     """What a published cell reports, for comparison; nothing computes with it."""

@@ -14,6 +14,8 @@ along the b_k as far as photo x points along the a_k. A real caption says less, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -24,58 +26,69 @@ from lors.initial.directions import direction_pairs
 from lors.initial.material import Material, Start
 from lors.selection import Candidates
 
-__all__ = ["canonical", "canonical_directions", "canonical_texts"]
+__all__ = [
+    "Covariances",
+    "canonical",
+    "canonical_directions",
+    "canonical_texts",
+    "covariances_of",
+]
 
 RIDGE = 1.0
 """γ, in mean variances of a feature of its side."""
 
 
-def canonical_directions(
-    candidates: Candidates, count: int, ridge: float = RIDGE
-) -> tuple[Tensor, Tensor]:
-    """The leading directions of each side, as unit vectors, at most ``count``.
+class Covariances(NamedTuple):
+    """What is known of the pairs.
 
     Args:
-        candidates: joint features of M pairs.
-        count: how many.
-        ridge: γ, in mean variances of a feature.
+        image: (C_xx + γI)^-½. Shape: (f, f)
+        common: C_xy. Shape: (f, d)
+        text: (C_yy + γI)^-½. Shape: (d, d)
+    """
+
+    image: Tensor
+    common: Tensor
+    text: Tensor
+
+
+def canonical_directions(covariances: Covariances, count: int) -> tuple[Tensor, Tensor]:
+    """The leading directions of each side, as unit vectors, at most ``count``.
 
     Returns:
         Shapes: (K, f), (K, d)
     """
-    image, common, text = _covariances(candidates, ridge)
+    image, common, text = covariances
     p, rho, q = torch.linalg.svd(image @ common @ text, full_matrices=False)
     kept = min(count, int((rho > NEGLIGIBLE * rho[0]).sum()))
     directions = p.T[:kept] @ image, q[:kept] @ text
     return F.normalize(directions[0], dim=1).float(), F.normalize(directions[1], dim=1).float()
 
 
-def canonical_texts(candidates: Candidates, images: np.ndarray, ridge: float = RIDGE) -> Tensor:
+def canonical_texts(covariances: Covariances, images: Tensor) -> Tensor:
     """Σ ρ_k (a_kᵀx) b_k = (C_yy + γI)⁻¹ C_yx (C_xx + γI)⁻¹ x for some images, as unit vectors.
 
-    Args:
-        candidates: joint features of M pairs.
-        images: which of them. Shape: (n,)
-        ridge: γ, in mean variances of a feature.
-
-    Returns:
-        Shape: (n, d)
+    Shape: (n, f) -> (n, d)
     """
-    image, common, text = _covariances(candidates, ridge)
-    x = np.stack([candidates.row(number)[: candidates.widths[0]] for number in images])
-    texts = torch.from_numpy(x).double() @ image @ image @ common @ text @ text
+    image, common, text = covariances
+    texts = images.double() @ image @ image @ common @ text @ text
     return F.normalize(texts, dim=1).float()
 
 
-def _covariances(candidates: Candidates, ridge: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(C_xx + γI)^-½, C_xy and (C_yy + γI)^-½."""
+def covariances_of(candidates: Candidates, ridge: float = RIDGE) -> Covariances:
+    """One pass over the pairs.
+
+    Args:
+        candidates: joint features of M pairs.
+        ridge: γ, in mean variances of a feature.
+    """
     width, total = candidates.widths[0], torch.zeros(candidates.width, candidates.width).double()
     for _, block in candidates.blocks():
         total += block.double().T @ block.double()
     total /= len(candidates)
     sides = slice(width), slice(width, None)
     image, text = (_whitening(total[side, side], ridge) for side in sides)
-    return image, total[sides], text
+    return Covariances(image, total[sides], text)
 
 
 def _whitening(covariance: Tensor, ridge: float) -> Tensor:
@@ -89,11 +102,13 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
 
 def canonical(material: Material) -> Start:
     """(±a_k, ±b_k): see ``direction_pairs``. Photos of frozen trunks get their canonical texts."""
-    start = direction_pairs(material, canonical_directions)
+    candidates = material.averaged()
+    covariances, width = covariances_of(candidates), candidates.widths[0]
+    u, v = canonical_directions(covariances, -(-material.count // 2))
+    start = direction_pairs(material, candidates, u, v)
     if start.real is None or not material.frozen:
         return start
-    candidates = material.averaged()
-    texts = canonical_texts(candidates, start.real[0]).numpy()
-    joint = np.concatenate([np.zeros((len(texts), candidates.widths[0])), texts], 1)
+    joint = np.stack([candidates.row(number) for number in start.real[0]])
+    joint[:, width:] = canonical_texts(covariances, torch.from_numpy(joint[:, :width]))
     _, encoded = material.encode(*candidates.sides(joint))
     return start._replace(texts=encoded)

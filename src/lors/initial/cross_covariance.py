@@ -37,4 +37,6 @@ def singular_vectors(candidates: Candidates, count: int) -> tuple[Tensor, Tensor
 
 def cross_covariance(material: Material) -> Start:
     """(±u_k, ±v_k), at most twice the rank of the cross-covariance: see ``direction_pairs``."""
-    return direction_pairs(material, singular_vectors)
+    candidates = material.averaged()
+    u, v = singular_vectors(candidates, -(-material.count // 2))
+    return direction_pairs(material, candidates, u, v)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,10 +11,7 @@ from torch import Tensor
 from lors.initial.material import Material, Real, Start
 from lors.selection import Candidates
 
-__all__ = ["Directions", "direction_pairs", "spanning_pairs"]
-
-Directions = Callable[[Candidates, int], tuple[Tensor, Tensor]]
-"""The leading unit vectors among image and among text features, at most so many."""
+__all__ = ["direction_pairs", "spanning_pairs"]
 
 
 def spanning_pairs(candidates: Candidates, u: Tensor, v: Tensor, count: int) -> np.ndarray:
@@ -25,8 +22,8 @@ def spanning_pairs(candidates: Candidates, u: Tensor, v: Tensor, count: int) -> 
 
     Args:
         candidates: joint features of M pairs.
-        u: left singular vectors. Shape: (K, f)
-        v: right singular vectors. Shape: (K, d)
+        u: unit vectors among image features. Shape: (K, f)
+        v: unit vectors among text features. Shape: (K, d)
         count: n, at most 2K.
 
     Returns:
@@ -46,7 +43,7 @@ def spanning_pairs(candidates: Candidates, u: Tensor, v: Tensor, count: int) -> 
     return chosen
 
 
-def direction_pairs(material: Material, directions: Directions) -> Start:
+def direction_pairs(material: Material, candidates: Candidates, u: Tensor, v: Tensor) -> Start:
     """(±u_k, ±v_k) as long as real features are; in space pixels, the real pairs nearest to that.
 
     Both signs, so that the mean is zero, as that of standardised data is. Beyond twice the number
@@ -54,10 +51,11 @@ def direction_pairs(material: Material, directions: Directions) -> Start:
 
     Args:
         material: the real pairs.
-        directions: gives u_k and v_k.
+        candidates: their joint features.
+        u: unit vectors among image features; more than half as many as pairs are not used.
+            Shape: (K, f)
+        v: unit vectors among text features. Shape: (K, d)
     """
-    candidates = material.averaged()
-    u, v = directions(candidates, -(-material.count // 2))
     count = min(material.count, 2 * len(u))
     if not material.features:
         paired, captions = material.candidates()

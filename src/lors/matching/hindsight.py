@@ -53,14 +53,13 @@ class HindsightMatcher:
         order = synthetic.passes(protocol.batch_size, generator)
         epoch = -(-len(synthetic) // protocol.batch_size)
         steps = list(islice(order, min(self.config.steps, epoch * protocol.epochs)))
-        late = epoch * (protocol.epochs // 2)  # from here on, the protocol is slower
         used = torch.cat(steps).unique()
         sides = train_differentiably(
             model,
             synthetic.gather([used], lambda index: model.freeze(synthetic.images[index]))[0],
             [torch.searchsorted(used, index) for index in steps],
             setting.loss,
-            [synthetic.rates * (1 if step < late else 0.1) for step in range(len(steps))],
+            [synthetic.rates * protocol.pace(step // epoch) for step in range(len(steps))],
             protocol.momentum,
             protocol.weight_decay,
         )
