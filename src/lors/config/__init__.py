@@ -3,9 +3,9 @@
 A file may start from another with ``base: NAME`` and say only what differs.
 """
 
+from lors.config.config import Config
 from lors.config.reading import difference, load_config, presets
 from lors.config.sections import (
-    Config,
     DataConfig,
     DistillConfig,
     EncoderConfig,

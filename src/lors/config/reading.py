@@ -16,7 +16,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import ValidationError
 
-from lors.config.sections import Config
+from lors.config.config import Config
 from lors.errors import InputError, suggestion
 
 __all__ = ["difference", "load_config", "presets"]
