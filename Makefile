@@ -34,7 +34,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 versions: $(VERSIONS:%=version-%)
 
@@ -43,7 +43,7 @@ version-%: THESE = $(subst -, ,$*)
 version-%:
 	python$(word 1,$(THESE)) -m venv .versions/$*
 	.versions/$*/bin/pip install --quiet --disable-pip-version-check 'torch==$(word 2,$(THESE)).*' --editable '.[dev]'
-	OMP_NUM_THREADS=1 .versions/$*/bin/pytest --numprocesses $(WORKERS)
+	OMP_NUM_THREADS=1 .versions/$*/bin/pytest --numprocesses $(WORKERS) --dist worksteal
 	rm -rf .versions/$*
 
 format: $(READY)

@@ -39,6 +39,7 @@ from lors.data import Split, load_pairs
 from lors.encoders.open_clip_text import OpenClipText
 from lors.errors import LorsError
 from lors.losses import nce
+from lors.resolve import find_device
 from lors.retrieval import chance, recall
 
 TRUNK = "trunk.safetensors"
@@ -75,13 +76,18 @@ def normalised(clip: Any, pixels: Tensor) -> Tensor:
     return (pixels - mean) / std
 
 
+def place(clip: Any) -> torch.device:
+    return next(clip.parameters()).device
+
+
 def photos(clip: Any, split: Split, index: np.ndarray) -> Tensor:
-    return normalised(clip, torch.from_numpy(split.images[index]).float() / 255)
+    pixels = torch.from_numpy(split.images[index]).to(place(clip))
+    return normalised(clip, pixels.float() / 255)
 
 
 def pretrain(clip: Any, tokenizer: Any, split: Split, epochs: int = 15, batch: int = 100) -> None:
     """Contrastive learning on real pairs: stands in for the pretraining of a real CLIP."""
-    tokens, rng = tokenizer(split.captions), np.random.default_rng(0)
+    tokens, rng = tokenizer(split.captions).to(place(clip)), np.random.default_rng(0)
     first = np.searchsorted(split.owner, np.arange(len(split)))
     optimizer = torch.optim.AdamW(clip.parameters(), lr=3e-3, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -93,7 +99,7 @@ def pretrain(clip: Any, tokenizer: Any, split: Split, epochs: int = 15, batch: i
             captions = tokens[first[index] + rng.integers(5, size=batch)]
             u, v, scale = clip(photos(clip, split, index), captions)[:3]
             optimizer.zero_grad()
-            nce(scale * u @ v.T, torch.eye(batch)).backward()
+            nce(scale * u @ v.T).backward()
             optimizer.step()
             schedule.step()
 
@@ -106,7 +112,7 @@ def tiny_clip(out: Path) -> tuple[str, list[str]]:
     open_clip.add_model_config(config)
     if not weights.exists():
         torch.manual_seed(0)
-        clip = open_clip.create_model(config.stem)
+        clip = open_clip.create_model(config.stem, device=find_device("auto"))
         scenes = lors.load_config("demo", ["data.pairs.train=600"]).data
         split = load_pairs(scenes, TINY["vision_cfg"]["image_size"]).splits["train"]
         pretrain(clip, open_clip.get_tokenizer(config.stem), split)
@@ -121,8 +127,10 @@ def mean_recall(clip: Any, tokenizer: Any, split: Split) -> float:
     every = np.array_split(np.arange(len(split)), -(-len(split) // 64))
     images = [clip.encode_image(photos(clip, split, i), normalize=True) for i in every]
     parts = [split.captions[i : i + 64] for i in range(0, len(split.captions), 64)]
-    texts = [clip.encode_text(tokenizer(part), normalize=True) for part in parts]
-    return recall(torch.cat(images), torch.cat(texts), torch.from_numpy(split.owner)).mean
+    tokens = [tokenizer(part).to(place(clip)) for part in parts]
+    texts = [clip.encode_text(part, normalize=True) for part in tokens]
+    owner = torch.from_numpy(split.owner)
+    return recall(torch.cat(images).cpu(), torch.cat(texts).cpu(), owner).mean
 
 
 def continue_on(
@@ -130,14 +138,17 @@ def continue_on(
 ) -> tuple[float, float]:
     """Train the image tower of a CLIP on a set; returns the loss of the first and last batch."""
     standard, temperature = distilled.text_standard, distilled.config.encoder.temperature
-    std, mean = (torch.tensor(v).view(-1, 1, 1) for v in (distilled.std, distilled.mean))
+    distilled.pairs.to(place(clip))
+    std, mean = (
+        torch.tensor(v, device=place(clip)).view(-1, 1, 1) for v in (distilled.std, distilled.mean)
+    )
     optimizer = torch.optim.AdamW(clip.visual.parameters(), lr=rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
     losses = []
     for epoch in range(epochs):
         for images, texts, similarity in distilled.batches(128, seed=epoch):
             if standard is not None:  # back to what the text tower gives
-                texts = texts * standard.scale + standard.mean
+                texts = texts * standard.scale.to(texts) + standard.mean.to(texts)
             u = clip.encode_image(normalised(clip, images * std + mean), normalize=True)
             loss = distilled.loss(u @ F.normalize(texts, dim=-1).T / temperature, similarity)
             optimizer.zero_grad()
@@ -186,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
         lors.run(config, given.out / "run", display, references=False)
     distilled = lors.DistilledSet.load(given.out / "run" / "distilled.safetensors")
 
-    clip = OpenClipText(name, weights).model
+    clip = OpenClipText(name, weights).model.to(find_device("auto"))
     architecture = name.partition("/")[0]
     tokenizer = open_clip.get_tokenizer(architecture)
     test = load_pairs(distilled.config.data, distilled.config.encoder.size()).splits["test"]

@@ -25,7 +25,7 @@ from lors.cli.app import console
 from lors.cli.display import Display, results_table
 from lors.data import load_pairs
 from lors.data.scenes import describe, draw, make_scene
-from lors.errors import LorsError
+from lors.errors import InputError, LorsError
 from lors.retrieval import chance, recall
 
 SHORT = ("experts.count=2", "experts.epochs=8", "distill.iterations=30", "evaluate.seeds=2")
@@ -82,6 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder, settings = given.out / "photos", [*SHORT, *settings]
         if not folder.exists():
             write_scenes(folder, given.scenes)
+    if not (folder / "captions.csv").is_file():
+        raise InputError(f"there is no captions.csv in {str(folder)!r}: see docs/examples.md")
 
     distilled = lors.DistilledSet.load(distil(folder, given.out / "run", given.preset, settings))
     lors.Retriever.train(distilled).save(given.out / "retriever.safetensors")
@@ -91,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     reached, least = held_out_recall(retriever, distilled)
     print(f"Mean recall on held-out photos: {reached:.1f} (chance: {least:.1f})")
 
-    with next(folder.glob("captions.*")).open(encoding="utf-8-sig", newline="") as table:
+    with (folder / "captions.csv").open(encoding="utf-8-sig", newline="") as table:
         captions = {row["image"]: row["caption"] for row in csv.DictReader(table)}
     names = list(captions)
     photos = retriever.embed_photos([folder / name for name in names])

@@ -93,10 +93,9 @@ def test_compare_lists_runs_and_shows_a_table(
     monkeypatch.chdir(tmp_path)
     assert "main-coco" in runner.invoke(app, ["compare", "--table", "list"]).output
     assert "lors-wbce" in runner.invoke(app, ["compare", "--methods", "list"]).output
-    options = ["--methods", "random,k-center", "--budgets", "4,8", "--seeds", "1", "--jobs", "1"]
-    result = runner.invoke(
-        app, ["compare", "tiny", "evaluate.seeds=1", "evaluate.epochs=2", *options]
-    )
+    options = ["--methods", "lors-wbce", "--budgets", "4,8", "--seeds", "1", "--jobs", "1"]
+    quick = ["distill.iterations=1", "evaluate.seeds=1", "evaluate.epochs=2"]
+    result = runner.invoke(app, ["compare", "tiny", *quick, *options])
     assert "| 8 pairs |" in result.output
     assert "| 4 pairs |" in (tmp_path / "runs/compare-tiny/table.md").read_text()
 

@@ -46,6 +46,8 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
         ("distill.fixed=[images,texts,similarity,rates]", "nothing to learn"),
         ("matching={kind: gradient, shortcut: true}", "shortcut needs matching.kind=trajectory"),
         ("matching={kind: gradient, starts: independent}", "needs matching.kind=trajectory"),
+        ("matching.phases=[{max_start_epoch: 2, min_start: 1}]", "did you mean 'min_start_epoch'"),
+        ("encoder={scope: all, text: 'open_clip:RN50/x'}", "set encoder.text=transformers:NAME"),
     ],
 )
 def test_a_bad_override_gets_a_sentence(override: str, message: str) -> None:

@@ -142,7 +142,7 @@ def test_ranks_divide_the_networks_of_an_evaluation(size: int, tiny_run: Path) -
 
 
 def compared(out: str) -> list[Any]:
-    table = own_table("tiny", ["random", "lors-wbce"], [])
+    table = own_table("tiny", ["tesla-wbce", "lors-wbce"], [])
     settings = ["distill.iterations=2", "evaluate.seeds=1", "evaluate.epochs=2"]
     return [
         (r.row, r.column, r.seed, r.mean, r.failed)

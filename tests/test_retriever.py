@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,15 @@ def test_a_file_that_claims_another_network_is_refused(
     artifacts.save(tmp_path / "other.safetensors", "retriever", header, tensors)
     with pytest.raises(InputError, match=r"other\.safetensors"):
         Retriever.load(tmp_path / "other.safetensors")
+
+
+def test_a_set_made_on_another_device_trains_here(bench: Workbench) -> None:
+    plain = load_config("tiny", ["similarity.kind=identity"]).similarity
+    distilled = bench.distilled(random_pairs(bench), similarity=plain)
+    there = distilled.config.model_copy(update={"device": "cuda:7"})
+    Retriever.train(replace(distilled, config=there))
+    with pytest.raises(InputError, match="device 'quantum'"):
+        Retriever.train(distilled, device="quantum")
 
 
 def test_it_can_be_described(saved: Path) -> None:

@@ -66,12 +66,13 @@ class Retriever:
     text_trunk: TextTrunk
 
     @classmethod
-    def train(cls, distilled: DistilledSet, seed: int = 0) -> Retriever:
+    def train(cls, distilled: DistilledSet, seed: int = 0, device: str = "auto") -> Retriever:
         """Train a network on a set alone, by the protocol that it was made for.
 
         Args:
             distilled: what to train on.
             seed: draws the initial weights and the order of the pairs.
+            device: where to train.
 
         Raises:
             InputError: the set was made of given embeddings, or its image trunk is not here.
@@ -90,11 +91,11 @@ class Retriever:
         model = build_dual_encoder(config.encoder, frozen, derive_seed(*keys))
         if features:
             model.trunk, model.mean, model.std = None, (), ()  # what it trains on has been through
-        model.to(find_device(config.device), distilled.pairs.images.dtype)
+        model.to(where := find_device(device), distilled.pairs.images.dtype)
         old = distilled.pairs
         images, texts = distilled.images_for(model), old.texts.detach()
         pairs = SyntheticPairs(images, texts, copy.deepcopy(old.similarity), old.rates.tolist())
-        pairs.to(find_device(config.device))
+        pairs.to(where)
         train_on(pairs, model, distilled.loss, config.evaluate, *keys)
         if features and sees is not None:
             model.trunk, (model.mean, model.std) = sees, normalisation(sees)

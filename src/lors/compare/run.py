@@ -35,7 +35,8 @@ from lors.workbench import Workbench
 __all__ = ["compare"]
 
 SHARED = ("data", "encoder", "experts", "evaluate", "device", "dtype")
-"""Cells that agree in these share their experts, features and full-data reference."""
+"""Cells that agree in these, but for the number of experts, share experts, features and the
+full-data reference."""
 
 
 def compare(
@@ -199,14 +200,15 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     known = ranks.first(lambda: json.loads(path.read_text("utf-8")) if path.is_file() else {})
     references = []
     for key, group in settings.items():
-        bench = Workbench(group[0].config, progress)
+        most = max(group, key=lambda cell: cell.config.experts.count)
+        bench = Workbench(most.config, progress)
         bench.experts()
         if key not in known:
             known[key] = summarise(full_data(bench))["chosen"]
             if ranks.rank() == 0:
                 artifacts.write_text(path, json.dumps(known, indent=2))
         where = {
-            "rows": list(dict.fromkeys(cell.row for cell in group)),
+            "rows": list(dict.fromkeys(c.row for c in group if not c.evaluate)),
             "columns": list(dict.fromkeys(c.column for c in group if not c.evaluate)),
         }
         references.append({**where, "recall": known[key]})
@@ -216,6 +218,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
 def _shared(config: Config) -> str:
     values = config.model_dump(mode="json")
     shared = {name: values[name] for name in SHARED}
+    del shared["experts"]["count"]
     if config.experts.compact:
         shared["snapshots"] = config.expert_snapshots()
     return json.dumps(shared, sort_keys=True)

@@ -100,7 +100,7 @@ class Config(Section):
             )
         if self.similarity.kind != "fixed" and self.similarity.values is not None:
             raise ValueError("similarity.values needs similarity.kind=fixed")
-        if self.encoder.scope == "all" and self.encoder.text == "lsa":
+        if self.encoder.scope == "all" and self.encoder.text.startswith(("lsa", "open_clip:")):
             raise ValueError(
                 "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
             )
@@ -118,7 +118,7 @@ class Config(Section):
         [0, 1, 2, 10]
         """
         if self.matching.shortcut or self.matching.kind == "hindsight":
-            return list(range(self.experts.epochs + 1))  # the path and the mean need them all
+            return list(range(self.experts.epochs + 1))
         starts = {epoch for bounds in self.matching.start_ranges() for epoch in range(*bounds)}
         targets = {start + self.matching.expert_epochs for start in starts}
         return sorted({0} | starts | targets | {self.experts.epochs})

@@ -147,7 +147,7 @@ def _sentence(error: ValidationError) -> str:
     if problem["type"] == "extra_forbidden":
         *sections, name = problem["loc"]
         section: Any = Config
-        for step in sections:
+        for step in (step for step in sections if isinstance(step, str)):  # not places in lists
             annotation = section.model_fields[step].annotation
             section = next((a for a in get_args(annotation) if a is not None), annotation)
         return f"unknown setting {where!r}{suggestion(str(name), section.model_fields)}"
