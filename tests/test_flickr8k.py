@@ -63,7 +63,7 @@ def test_pretrained_features_carry_meaning(tmp_path: Path) -> None:
     settings = [
         *trunks(),
         f"data.root={DATA}",
-        "data.pairs={train: 500, val: 40, test: 100}",
+        "data.pairs={train: 300, val: 40, test: 100}",
         *FEW[1:],
         "experts={count: 1, epochs: 8, batch_size: 50}",
     ]

@@ -122,7 +122,7 @@ def test_every_trunk_of_the_paper_builds_embeds_and_matches(name: str, tmp_path:
         "encoder.image_size=32",
         "encoder.text_dim=4",
         "experts={count: 1, epochs: 1, batch_size: 6}",
-        "matching={steps: 1, batch_size: 2, max_start_epoch: 1}",
+        "matching={steps: 1, batch_size: 2, max_start_epoch: 1, derivative: double}",
         "distill.budget=3",
         "similarity.rank=1",
         f"experts.folder={tmp_path}",
