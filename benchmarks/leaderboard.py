@@ -13,12 +13,17 @@ import argparse
 import csv
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
+
+from lors.compare.render import Entry
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
 PROTOCOLS = ("features", "pixels", "image")
 SIZES = ("100 pairs", "200 pairs", "500 pairs")
+
+COSTS = {"storage": ("storage", 0), "seconds": ("seconds", 0), "peak GB": ("gigabytes", 1)}
 
 Record = dict[str, str]
 
@@ -64,9 +69,9 @@ def table(records: list[Record]) -> str:
     rows = [*SIZES, *sorted({record["row"] for record in records} - {*SIZES})]
     rows = [row for row in rows if any(row in found for found in cells.values())]
     best = {
-        row: max(_mean(found.get(row, []), "mean") or 0 for found in cells.values()) for row in rows
+        row: max(_entry(found.get(row, [])).mean or 0 for found in cells.values()) for row in rows
     }
-    head = ["method", *rows, "seeds", "storage", "seconds", "peak GB"]
+    head = ["method", *rows, "seeds", *COSTS]
     lines = [head, ["---"] * len(head)]
     for method, found in sorted(cells.items(), key=lambda item: -_rank(item[1], rows)):
         sizes = [found.get(row, []) for row in rows if row in SIZES]
@@ -75,8 +80,7 @@ def table(records: list[Record]) -> str:
                 method,
                 *(_recall(found.get(row, []), best[row]) for row in rows),
                 " / ".join(str(len(runs) or "–") for runs in sizes),
-                *(_costs(sizes, cost, digits) for cost, digits in (("storage", 0), ("seconds", 0))),
-                _costs(sizes, "gigabytes", 1),
+                *(_costs(sizes, *cost) for cost in COSTS.values()),
             ]
         )
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -84,28 +88,26 @@ def table(records: list[Record]) -> str:
 
 def _rank(found: dict[str, list[Record]], rows: list[str]) -> float:
     """A method's recall at the smallest size that it has."""
-    return next(mean for row in rows if (mean := _mean(found.get(row, []), "mean")) is not None)
+    means = (_entry(found.get(row, [])).mean for row in rows)
+    return next(mean for mean in means if mean is not None)
 
 
 def _recall(runs: list[Record], best: float) -> str:
-    mean = _mean(runs, "mean")
-    if mean is None:
-        return "–"
-    values = [float(run["mean"]) for run in runs]
-    text = f"{mean:.1f} ± {statistics.stdev(values):.1f}" if len(values) > 1 else f"{mean:.1f}"
-    return f"**{text}**" if mean == best else text
+    entry = _entry(runs)
+    return replace(entry, best=entry.mean == best).text("**", "**", "±")
 
 
 def _costs(sizes: list[list[Record]], cost: str, digits: int) -> str:
-    means = [_mean(runs, cost) for runs in sizes]
-    if all(mean is None for mean in means):
-        return "–"
-    return " / ".join("–" if mean is None else f"{mean:.{digits}f}" for mean in means)
+    entries = [Entry(_entry(runs, cost).mean, digits=digits) for runs in sizes]
+    known = any(entry.mean is not None for entry in entries)
+    return " / ".join(entry.text("", "", "") for entry in entries) if known else "–"
 
 
-def _mean(runs: list[Record], key: str) -> float | None:
+def _entry(runs: list[Record], key: str = "mean") -> Entry:
     values = [float(run[key]) for run in runs if run[key]]
-    return statistics.fmean(values) if values else None
+    if not values:
+        return Entry()
+    return Entry(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
 
 
 if __name__ == "__main__":
