@@ -127,11 +127,15 @@ def _run_all(
 
 
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells by run: those with the same configuration share it, whatever their labels."""
+    """Cells by run: those with the same configuration share it, whatever their labels.
+
+    All runs of a seed come before those of the next, so that a comparison that is stopped has
+    every cell.
+    """
     runs: dict[str, list[Cell]] = {}
     for cell in cells:
         runs.setdefault(cell.config.model_dump_json(), []).append(cell)
-    return list(runs.values())
+    return sorted(runs.values(), key=lambda group: group[0].seed)
 
 
 def _worker(threads: int) -> None:
