@@ -5,7 +5,7 @@ from itertools import product
 from lors.baselines import full_data, random_pairs
 from lors.evaluate import choose_epoch, measure, snapshots
 from lors.losses import LOSSES
-from lors.trials import RATES, TUNED_LOSSES, trial
+from lors.trials import trial
 from lors.workbench import Workbench
 
 
@@ -15,7 +15,7 @@ def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Wo
     draws = [bench.select("random", budget, draw) for draw in range(protocol.seeds)]
     sets = [bench.plain_pairs(images, captions) for (images, _), captions in draws]
     vals = {}
-    for loss, rate in product(TUNED_LOSSES, RATES):
+    for loss, rate in product(protocol.tried_losses, protocol.tried_rates):
         sets[0].rates.data.fill_(rate)
         keys = (bench.config.seed, "tuning")
         model = bench.model(*keys)

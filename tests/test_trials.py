@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from lors.config import ExpertsConfig, load_config
+from lors.config import load_config
 from lors.distilled import DistilledSet
+from lors.errors import InputError
 from lors.folders import SET
 from lors.pipeline import run
-from lors.trials import RATES, TUNED_LOSSES, candidates
+from lors.resolve import resolve
+from lors.trials import candidates
 
 
 def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path) -> None:
@@ -21,19 +23,26 @@ def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path
 def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Path) -> None:
     low = [f"distill.learning_rates.{part}=0.001" for part in ("images", "texts", "similarity")]
     overrides = [f"matching.kind={kind}", "loss=nce", "similarity.kind=identity", *low]
-    results = run(load_config("tiny", overrides), tmp_path, references=False)
+    tried = ["evaluate.tried_losses=[bce, ence]", "evaluate.tried_rates=[0.02, 0.2]"]
+    results = run(load_config("tiny", [*overrides, *tried]), tmp_path, references=False)
     kept = DistilledSet.load(tmp_path / SET)
-    assert kept.config.loss in TUNED_LOSSES
+    assert kept.config.loss in ("bce", "ence")
     assert kept.rates[0] == kept.rates[1]
-    assert any(kept.rates[0] == pytest.approx(rate) for rate in RATES)
+    assert any(kept.rates[0] == pytest.approx(rate) for rate in (0.02, 0.2))
     note = results["rows"]["distilled set"]["note"]
     assert note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
 
 
 def test_rates_of_the_experts_are_tried_where_their_sides_differ() -> None:
-    same = candidates(ExpertsConfig())
-    assert same == [(rate, rate) for rate in RATES]
-    both = candidates(ExpertsConfig(rate=0.01, text_rate=1.0))
-    assert both[: len(RATES)] == same
+    same = candidates(load_config("tiny"))
+    rates = load_config("tiny").evaluate.tried_rates
+    assert same == [(rate, rate) for rate in rates]
+    both = candidates(load_config("tiny", ["experts.rate=0.01", "experts.text_rate=1.0"]))
+    assert both[: len(rates)] == same
     assert (0.01, 1.0) in both
-    assert all(text == pytest.approx(100 * image) for image, text in both[len(RATES) :])
+    assert all(text == pytest.approx(100 * image) for image, text in both[len(rates) :])
+
+
+def test_an_unknown_loss_to_try_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'nce'"):
+        resolve(load_config("tiny", ["evaluate.tried_losses=[nec]"]))

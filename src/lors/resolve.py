@@ -33,7 +33,8 @@ def resolve(config: Config) -> Config:
     choose(SOURCES, config.data.source, "data source")
     choose(HEADS, config.encoder.image_head, "head")
     choose(HEADS, config.encoder.text_head, "head")
-    choose(LOSSES, config.loss, "loss")
+    for loss in (config.loss, *config.evaluate.tried_losses):
+        choose(LOSSES, loss, "loss")
     choose(MATCHERS, config.matching.kind, "matcher")
     choose(META_GRADIENTS, config.matching.gradient, "meta-gradient")
     choose({"auto": None, **DERIVATIVES}, config.matching.derivative, "derivative")

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 import torch
 
 from lors import ranks
-from lors.config import ExpertsConfig
+from lors.config import Config
 from lors.evaluate import Outcome, choose_epoch, measure, outcome, snapshots, train_on
 from lors.losses import LOSSES, Loss
 from lors.similarity import Identity
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
 
-__all__ = ["RATES", "TUNED_LOSSES", "candidates", "rates_label", "trial", "tune", "val_recall"]
+__all__ = ["candidates", "rates_label", "trial", "tune", "val_recall"]
 
-RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 FACTORS = (0.1, 0.3, 1.0, 3.0)
-TUNED_LOSSES = ("nce", "wbce")
 
 
 def trial(bench: Workbench, pairs: SyntheticPairs, loss: Loss, *keys: int | str) -> Outcome:
@@ -51,8 +49,8 @@ def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
     """
     keys = (bench.config.seed, "tuning")
     plain = isinstance(pairs.similarity, Identity)
-    losses = TUNED_LOSSES if plain else (bench.config.loss,)
-    grid = [(loss, rates) for loss in losses for rates in candidates(bench.config.experts)]
+    losses = bench.config.evaluate.tried_losses if plain else (bench.config.loss,)
+    grid = [(loss, rates) for loss in losses for rates in candidates(bench.config)]
 
     def best_recall(choice: tuple[str, tuple[float, float]]) -> float:
         loss, rates = choice
@@ -77,12 +75,12 @@ def rates_label(rates: Sequence[float]) -> str:
     return f"rate {image:g}" if image == text else f"rates {image:g} and {text:g}"
 
 
-def candidates(experts: ExpertsConfig) -> list[tuple[float, float]]:
+def candidates(config: Config) -> list[tuple[float, float]]:
     """The same rate on both sides; and, where the experts' differ, theirs, slower and faster."""
-    same = [(rate, rate) for rate in RATES]
-    if experts.text_rate is None:
+    same = [(rate, rate) for rate in config.evaluate.tried_rates]
+    if config.experts.text_rate is None:
         return same
-    image, text = experts.rates()
+    image, text = config.experts.rates()
     return same + [(factor * image, factor * text) for factor in FACTORS]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lors.compare.results import Record, write_results
-from lors.compare.table import Table, Variant, load_table, tables
+from lors.compare.table import Table, Variant, load_table, scales, tables
 from lors.retrieval import METRICS
 
 REFERENCE = {"rows": ["a", "b"], "columns": ["x"], "recall": {"mean": {"mean": 43.21, "std": 0.5}}}
@@ -21,8 +21,9 @@ def line(out: Path, start: str) -> str:
     return next(x for x in (out / "table.md").read_text().splitlines() if x.startswith(start))
 
 
-@pytest.mark.parametrize("scale", ["full", "small"])
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize(
+    ("name", "scale"), [(name, scale) for name in tables() for scale in scales(name)]
+)
 def test_every_table_can_be_written_before_and_after_its_runs(
     name: str, scale: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,9 @@ from lors.compare.table import (
     methods,
     narrowed,
     own_table,
+    scales,
     tables,
+    transferred,
 )
 from lors.config import load_config
 from lors.errors import InputError
@@ -34,8 +36,10 @@ def test_every_table_of_the_paper_is_there() -> None:
     assert set(tables()) >= PAPER
 
 
-@pytest.mark.parametrize("scale", ["full", "small"])
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [(name, scale) for name in tables() for scale in scales(name)],
+)
 def test_every_cell_is_a_configuration_that_could_run(name: str, scale: str) -> None:
     table = load_table(name, scale)
     cells = table.cells([0, 1])
@@ -96,6 +100,14 @@ def test_methods_that_came_after_are_what_their_preset_is() -> None:
         assert method.distill.learning_rates == preset.distill.learning_rates
 
 
+def test_parallax_is_what_its_preset_is() -> None:
+    method = load_config("demo", _overrides(methods()["parallax"].set))
+    preset = load_config("scenes-parallax-100")
+    for section in ("loss", "similarity", "matching", "selection"):
+        assert getattr(method, section) == getattr(preset, section)
+    assert method.distill.init == preset.distill.init == "k-means"
+
+
 def test_a_learned_similarity_can_be_added_to_any_method() -> None:
     for name in ("covmatch", "mdm", "apm"):
         plain, learned = methods()[name], methods()[f"{name}-lors"]
@@ -117,7 +129,7 @@ def test_methods_reset_what_they_depend_on() -> None:
     changed += ["matching.phases=[{max_start_epoch: 1}]", "distill.averaging=0.5"]
     changed += ["experts.epochs=10"]
     plain = load_config("tiny").matching
-    own = {"amd": "starts", "ptm-st": "shortcut", "repblend": "blend"}
+    own = {"amd": "starts", "parallax": "starts", "ptm-st": "shortcut", "repblend": "blend"}
     for name, method in methods().items():
         settings = ["encoder={scope: heads, image_head: linear}", *_overrides(method.set)]
         config = load_config("tiny", [*changed, *settings])
@@ -163,6 +175,8 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         load_table("main")
     with pytest.raises(InputError, match="--scale small"):
         load_table("time", "medium")
+    with pytest.raises(InputError, match="has no full scale: set --scale small"):
+        load_table("leaderboard-pixels-128")
     twice = Variant(label="a", preset="tiny")
     again = Variant(label="A", preset="tiny", set={"distill.budget": 4})
     with pytest.raises(InputError, match="same label"):
@@ -199,3 +213,24 @@ def test_settings_of_hindsight_are_not_taken_for_those_of_others() -> None:
     own_table("features-lors", ["hindsight", "lors-wbce"], [])
     with pytest.raises(InputError, match="which AMD cannot use"):
         own_table("features", ["hindsight", "amd"], [])
+
+
+def test_every_set_can_also_be_evaluated_with_another_trunk() -> None:
+    table = own_table("tiny", ["random", "lors-wbce"], [4, 8])
+    both = transferred(table, "resnet10t")
+    assert [row.label for row in both.rows][2:] == [
+        "4 pairs, on resnet10t",
+        "8 pairs, on resnet10t",
+    ]
+    cells = both.cells([0])
+    assert len(_runs(cells)) == 4  # no set is made twice
+    evaluated = [cell for cell in cells if cell.evaluate]
+    assert len(evaluated) == 4
+    config = load_config("tiny", evaluated[0].evaluate)
+    assert (config.encoder.image, config.encoder.image_weights) == ("resnet10t", None)
+
+
+def test_sets_of_features_have_no_other_trunk() -> None:
+    table = narrowed(load_table("leaderboard", "small"), ["random"], [100])
+    with pytest.raises(InputError, match="cannot be evaluated with another image trunk"):
+        transferred(table, "resnet10t").cells([0])

@@ -43,6 +43,13 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
+    image_trunk: Annotated[
+        str | None,
+        typer.Option(help="Evaluate every set with this image trunk, too; pixel sets only."),
+    ] = None,
+    image_weights: Annotated[
+        str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at a time. Default: as cores and memory allow.")
     ] = None,
@@ -73,6 +80,10 @@ def compare(
     else:
         names, sizes = _names(methods or METHODS), _sizes(budgets)
         chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
+    if image_trunk is not None:
+        chosen = comparison.transferred(chosen, image_trunk, image_weights)
+    elif image_weights is not None:
+        raise InputError("--image-weights belongs to --image-trunk: give both")
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
         records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
@@ -107,8 +118,8 @@ def _list_comparisons(of_tables: bool) -> None:
 
     listed = Table("table", "what it shows") if of_tables else Table("method", "in tables")
     if of_tables:
-        for name in comparison.tables():
-            listed.add_row(name, comparison.load_table(name).title)
+        for name, title in comparison.titles().items():
+            listed.add_row(name, title)
     else:
         for name, method in comparison.methods().items():
             listed.add_row(name, method.label)

@@ -1,6 +1,23 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
 from lors.compare.run import compare
-from lors.compare.table import load_table, methods, narrowed, own_table, tables
+from lors.compare.table import (
+    load_table,
+    methods,
+    narrowed,
+    own_table,
+    tables,
+    titles,
+    transferred,
+)
 
-__all__ = ["compare", "load_table", "methods", "narrowed", "own_table", "tables"]
+__all__ = [
+    "compare",
+    "load_table",
+    "methods",
+    "narrowed",
+    "own_table",
+    "tables",
+    "titles",
+    "transferred",
+]

@@ -28,7 +28,10 @@ __all__ = [
     "methods",
     "narrowed",
     "own_table",
+    "scales",
     "tables",
+    "titles",
+    "transferred",
 ]
 
 SCALES = ("full", "small")
@@ -126,6 +129,13 @@ class Table(BaseModel):
         ]
         if len({cell.name for cell in cells}) != len(cells):
             raise InputError("two rows or two columns have the same label: give each its own")
+        for cell in cells:
+            other = any(change.startswith("encoder.image=") for change in cell.evaluate)
+            if other and cell.config.encoder.space == "features":
+                raise InputError(
+                    f"{cell.row}, {cell.column}: a set of features cannot be evaluated with "
+                    "another image trunk; compare in pixels (encoder.space=pixels)"
+                )
         return cells
 
     def _refuse_defining(self, key: str) -> None:
@@ -201,6 +211,17 @@ def tables() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def titles() -> dict[str, str]:
+    """What every table shows, by name."""
+    return {name: yaml.safe_load(text)["title"] for name, text in tables().items()}
+
+
+def scales(name: str) -> list[str]:
+    """The scales at which there is a table of this name."""
+    text = yaml.safe_load(choose(tables(), name, "table"))
+    return [scale for scale in SCALES if scale in text]
+
+
 def load_table(name: str, scale: str = "full") -> Table:
     """A table of the paper.
 
@@ -209,11 +230,13 @@ def load_table(name: str, scale: str = "full") -> Table:
         scale: ``full`` as in the paper, or ``small`` for a laptop.
 
     Raises:
-        InputError: no such table or scale.
+        InputError: no such table, or not at this scale.
     """
     text = yaml.safe_load(choose(tables(), name, "table"))
     if scale not in SCALES:
         raise InputError(f"unknown scale {scale!r}: set --scale full or --scale small")
+    if scale not in scales(name):
+        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {scales(name)[0]}")
     sized = text.pop(scale)
     for other in SCALES:
         text.pop(other, None)
@@ -243,8 +266,7 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     Raises:
         InputError: the table has none of these.
     """
-    across = "rows" if table.best_in == "column" else "columns"
-    along = "columns" if across == "rows" else "rows"
+    across, along = _axes(table)
     labels = {choose(methods(), name, "method").label for name in chosen}
     kept = [variant for variant in getattr(table, across) if not labels or variant.label in labels]
     sized = [
@@ -258,6 +280,29 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
             "the table has no such methods or budgets: see 'lors compare --table list'"
         )
     return table.model_copy(update={across: tuple(kept), along: tuple(sized)})
+
+
+def transferred(table: Table, trunk: str, weights: str | None = None) -> Table:
+    """A table in which every set is also evaluated with an image trunk that it was not made for.
+
+    Args:
+        table: of which methods are one axis.
+        trunk: a name in timm, or one of the paper's.
+        weights: ``hub``, a file, or None for none.
+    """
+    _, along = _axes(table)
+    changes = {"encoder.image": trunk, "encoder.image_weights": weights}
+    own = [variant for variant in getattr(table, along) if not variant.evaluate]
+    others = [
+        variant.model_copy(update={"label": f"{variant.label}, on {trunk}", "evaluate": changes})
+        for variant in own
+    ]
+    return table.model_copy(update={along: (*getattr(table, along), *others)})
+
+
+def _axes(table: Table) -> tuple[str, str]:
+    """The axis that has the methods, and the other one."""
+    return ("rows", "columns") if table.best_in == "column" else ("columns", "rows")
 
 
 def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Table:

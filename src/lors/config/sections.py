@@ -312,6 +312,16 @@ class EvaluateConfig(Section):
     weight_decay: float = Field(5e-4, ge=0)
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
+    tried_losses: tuple[str, ...] = Field(
+        ("nce", "wbce"),
+        min_length=1,
+        description="losses tried on val for plain pairs that have not learned their rates",
+    )
+    tried_rates: tuple[Rate, ...] = Field(
+        (0.01, 0.03, 0.1, 0.3, 1.0),
+        min_length=1,
+        description="rates tried on val, the same on both sides, for sets that have learned none",
+    )
 
     def pace(self, epoch: int) -> float:
         """What the learning rates are multiplied by in an epoch, counted from 0."""
