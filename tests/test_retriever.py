@@ -41,6 +41,16 @@ def test_it_retrieves_from_pixels_what_the_protocol_measures(kind: str, tmp_path
     assert again == lors.measure(model, bench.real["test"])
 
 
+def test_it_keeps_a_frozen_trunk_with_its_batch_norms(tmp_path: Path) -> None:
+    config = load_config("tiny", [*HEADS, "encoder.image=resnet10t", "encoder.image_size=32"])
+    _, distilled = real_set(config)
+    retriever = Retriever.train(distilled)
+    retriever.save(tmp_path / "some.safetensors")
+    again = Retriever.load(tmp_path / "some.safetensors")
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 3, 32, 32), dtype=np.uint8)
+    torch.testing.assert_close(again.embed_pixels(pixels), retriever.embed_pixels(pixels))
+
+
 def test_it_keeps_a_text_tower_that_was_trained(tiny_bert: Path, tmp_path: Path) -> None:
     text = [f"encoder.text=transformers:{tiny_bert}", "encoder.scope=all", "encoder.text_length=8"]
     _, distilled = real_set(load_config("tiny", text))

@@ -29,6 +29,7 @@ from lors.data.files import root_folder
 from lors.data.pairs import Item
 from lors.data.webdataset import find_shards, shard_items, shard_version
 from lors.encoders.features import of_pixels
+from lors.encoders.folding import folded
 from lors.encoders.image import frozen_trunk, trunk_key
 from lors.encoders.text import TextTrunk, build_text_trunk
 from lors.errors import InputError
@@ -100,7 +101,7 @@ def encode_shards(
     text = build_text_trunk(encoder, [])
     key = trunk_key(encoder.image, encoder.image_weights, encoder.size())
     _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
-    trunk = frozen_trunk(encoder, find_device(config.device))
+    trunk = folded(frozen_trunk(encoder, find_device(config.device)), encoder.size())
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
     _list_shards(jobs, out)
     todo = [job for job in jobs if not job.done()]

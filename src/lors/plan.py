@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lors.config import Config
 from lors.encoders import DualEncoder, FlatModel, Frozen, build_dual_encoder, build_text_trunk
+from lors.encoders.folding import folded
 from lors.encoders.image import feature_size, image_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
@@ -130,7 +131,7 @@ def _model(config: Config) -> DualEncoder:
         dim = TEXT_SIZES.get(encoder.text) or build_text_trunk(encoder, []).dim
     if encoder.scope != "heads":
         return build_dual_encoder(encoder, Frozen(dim), 0)
-    image = image_trunk(encoder.image, None, encoder.size())
+    image = folded(image_trunk(encoder.image, None, encoder.size()).eval(), encoder.size())
     frozen = Frozen(dim, feature_size(image), image if encoder.space == "pixels" else None)
     return build_dual_encoder(encoder, frozen, 0)
 

@@ -35,6 +35,7 @@ from lors.encoders import (
 )
 from lors.encoders.encoded import mean_captions
 from lors.encoders.features import cached_features
+from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
 from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
 from lors.encoders.scorer import given_embeddings, open_clip_embeddings
@@ -149,7 +150,7 @@ class Workbench:
         config = self.config.encoder
         if config.scope != "heads" or self.pairs.splits["train"].texts is not None:
             return None
-        return frozen_trunk(config, self.device)
+        return folded(frozen_trunk(config, self.device), config.size())
 
     def _features(self, name: str) -> Features:
         split = self.pairs.splits[name]

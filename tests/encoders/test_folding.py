@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from lors.encoders.folding import folded
 from lors.encoders.image import has_batch_norm, image_trunk
+from lors.errors import InputError
 
 
 def trained(trunk: nn.Module) -> nn.Module:
@@ -55,6 +56,11 @@ def test_a_convolution_that_is_also_used_as_it_is_keeps_its_batch_norm() -> None
 
     trunk = trained(Shared())
     assert folded(trunk, 8) is trunk
+
+
+def test_images_that_are_too_small_are_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"images of 32 px, set another encoder\.image_size"):
+        folded(image_trunk("inception_v3", None, 32).eval(), 32)
 
 
 def _norms(trunk: nn.Module) -> int:

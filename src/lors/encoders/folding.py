@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from lors.errors import InputError
+
 __all__ = ["folded"]
 
 TOLERANCE = 1e-3
@@ -22,11 +24,21 @@ def folded(trunk: nn.Module, size: int) -> nn.Module:
     Args:
         trunk: in evaluation mode, for good.
         size: side of the images.
+
+    Raises:
+        InputError: the trunk cannot take images of that size.
     """
     images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
     images = images.to(next(trunk.parameters()))
     lighter = copy.deepcopy(trunk)
-    for first, second in _folds(trunk, images):
+    try:
+        folds = _folds(trunk, images)
+    except RuntimeError as error:
+        raise InputError(
+            f"the image trunk cannot take images of {size} px, set another encoder.image_size: "
+            f"{error}"
+        ) from None
+    for first, second in folds:
         conv, norm = lighter.get_submodule(first), lighter.get_submodule(second)
         assert isinstance(conv, nn.Conv2d)
         assert isinstance(norm, nn.BatchNorm2d)

@@ -16,7 +16,6 @@ from timm.models.nfnet import NfCfg, NormFreeNet
 from torch import nn
 
 from lors.config import EncoderConfig
-from lors.encoders.folding import folded
 from lors.encoders.weights import refuse_pickle
 from lors.errors import InputError, suggestion
 from lors.seeding import global_seed
@@ -107,13 +106,7 @@ def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
     """The image trunk of a configuration, for good as it is; one without weights is drawn once."""
     with global_seed(0, "trunk"):
         trunk = image_trunk(config.image, config.image_weights, config.size())
-    try:
-        trunk = folded(trunk.eval().requires_grad_(False), config.size())
-    except RuntimeError as error:
-        raise InputError(
-            f"the image trunk {config.image!r} cannot take images of {config.size()} px, set "
-            f"another encoder.image_size: {error}"
-        ) from None
+    trunk = trunk.eval().requires_grad_(False)
     return trunk.to(device).to(memory_format=torch.channels_last)
 
 
