@@ -20,7 +20,7 @@ from lors.compare.render import Entry
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
-PROTOCOLS = ("features", "pixels", "image")
+PROTOCOLS = ("features", "pixels", "pixels-128", "image")
 SIZES = ("100 pairs", "200 pairs", "500 pairs")
 
 COSTS = {"storage": ("storage", 0), "seconds": ("seconds", 0), "peak GB": ("gigabytes", 1)}

@@ -13,7 +13,12 @@ from lors.compare import load_table
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "results" / "leaderboard"
-TABLES = {"features": "leaderboard", "pixels": "leaderboard-pixels", "image": "leaderboard-image"}
+TABLES = {
+    "features": "leaderboard",
+    "pixels": "leaderboard-pixels",
+    "pixels-128": "leaderboard-pixels-128",
+    "image": "leaderboard-image",
+}
 
 
 @pytest.fixture(scope="module")
