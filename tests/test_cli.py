@@ -173,6 +173,19 @@ def test_a_set_is_evaluated_with_the_trunk_and_weights_asked_for(
     assert "'nf_rsnet'" in capfd.readouterr().err
 
 
+def test_sets_of_a_comparison_are_evaluated_with_another_trunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    quick = ["evaluate.epochs=2", "evaluate.seeds=1"]
+    options = ["--methods", "random", "--seeds", "1", "--jobs", "1"]
+    command = ["compare", "tiny", *quick, *options]
+    assert call(*command, "--image-weights", "hub", monkeypatch=monkeypatch) == 2
+    assert "--image-weights belongs to --image-trunk" in capfd.readouterr().err
+    assert call(*command, "--image-trunk", "resnet10t", monkeypatch=monkeypatch) == 0
+    assert "| 8 pairs, on resnet10t |" in capfd.readouterr().out
+
+
 def test_a_plan_is_shown() -> None:
     assert "peak memory" in runner.invoke(app, ["plan", "tiny"]).output
 

@@ -6,12 +6,13 @@ from torch import nn
 from lors.bench.frozen import bench, gradient, plain_gradient
 from lors.encoders import DualEncoder
 from lors.encoders.folding import folded
-from lors.encoders.image import image_trunk
+from lors.encoders.image import has_batch_norm, image_trunk
 
 
 def test_both_ways_agree() -> None:
     trunk = image_trunk("resnet10t", None, 32).eval().requires_grad_(False).double()
     model = DualEncoder(nn.Identity(), nn.Identity(), trunk=folded(trunk, 32))
+    assert not has_batch_norm(model)
     photos = torch.rand(3, 3, 32, 32, dtype=torch.double, requires_grad=True)
     torch.testing.assert_close(gradient(model, photos), plain_gradient(trunk, photos))
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import lors.compare.run as running
-from lors.compare import compare, own_table
+from lors.compare import compare, own_table, transferred
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.errors import InputError, LorsError
@@ -176,10 +176,32 @@ def test_sets_are_evaluated_with_other_trunks_once(
             Variant(label="other", preset="tiny", evaluate=other),
         ),
     )
-    same, transferred = compare(table, tmp_path, [0], QUICK, jobs=1)
+    same, moved = compare(table, tmp_path, [0], QUICK, jobs=1)
     assert len(list(tmp_path.glob("runs/*"))) == 1
-    assert same.note == transferred.note
+    assert same.note == moved.note
     kept = next(tmp_path.glob("runs/*/lors-other-seed-0.json"))
     written = kept.stat().st_mtime_ns
-    assert compare(table, tmp_path, [0], QUICK, jobs=1) == [same, transferred]
+    assert compare(table, tmp_path, [0], QUICK, jobs=1) == [same, moved]
     assert kept.stat().st_mtime_ns == written
+    compare(table, tmp_path, [0], [*QUICK, "distill.iterations=3"], jobs=1)
+    assert kept.stat().st_mtime_ns != written  # the set is another one
+
+
+def test_an_evaluation_with_another_trunk_that_fails_fails_alone(tmp_path: Path) -> None:
+    table = transferred(own_table("tiny", ["random"], [8]), "resnet10t")
+    _, other = table.cells([0])
+    record = running._record(other, tmp_path, {}, {})
+    assert record.row == "8 pairs, on resnet10t"
+    assert "FileNotFoundError" in record.failed
+
+
+def test_a_trunk_that_does_not_exist_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    table = transferred(own_table("tiny", ["random"], [8]), "resnet99")
+    with pytest.raises(InputError, match="unknown image trunk 'resnet99'"):
+        compare(table, tmp_path / "out", [0], QUICK, jobs=1)
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_all_runs_of_a_seed_come_before_those_of_the_next() -> None:
+    cells = own_table("tiny", ["random", "herding"], [4, 8]).cells([0, 1])
+    assert [group[0].seed for group in running._runs(cells)] == [0] * 4 + [1] * 4

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lors.compare.run import _runs
@@ -100,12 +102,17 @@ def test_methods_that_came_after_are_what_their_preset_is() -> None:
         assert method.distill.learning_rates == preset.distill.learning_rates
 
 
-def test_parallax_is_what_its_preset_is() -> None:
+def test_parallax_is_what_its_preset_is(tmp_path: Path) -> None:
     method = load_config("demo", _overrides(methods()["parallax"].set))
     preset = load_config("scenes-parallax-100")
     for section in ("loss", "similarity", "matching", "selection"):
         assert getattr(method, section) == getattr(preset, section)
     assert method.distill.init == preset.distill.init == "k-means"
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("base: [hindsight, parallax]")  # whose settings are others
+    for setting in ("optimizer", "schedule", "one_batch", "momentum"):
+        found, usual = (load_config(name).distill for name in (mine, "demo"))
+        assert getattr(found, setting) == getattr(usual, setting)
 
 
 def test_a_learned_similarity_can_be_added_to_any_method() -> None:
@@ -234,3 +241,19 @@ def test_sets_of_features_have_no_other_trunk() -> None:
     table = narrowed(load_table("leaderboard", "small"), ["random"], [100])
     with pytest.raises(InputError, match="cannot be evaluated with another image trunk"):
         transferred(table, "resnet10t").cells([0])
+
+
+def test_a_frozen_trunk_needs_weights_where_the_own_one_has_them() -> None:
+    table = narrowed(load_table("leaderboard-pixels", "small"), ["random"], [100])
+    with pytest.raises(InputError, match="--image-weights hub"):
+        transferred(table, "resnet10t").cells([0])
+    assert transferred(table, "resnet10t", "hub").cells([0])
+
+
+def test_a_table_that_has_the_other_trunk_already_keeps_its_row() -> None:
+    table = load_table("leaderboard-image", "small")
+    labels = [row.label for row in transferred(table, "resnet10t").rows]
+    assert labels.count("100 pairs, on resnet10t") == 1
+    assert len(labels) == len(table.rows) + 2
+    with pytest.raises(InputError, match="no recall"):
+        transferred(load_table("time"), "resnet10t")

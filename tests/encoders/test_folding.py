@@ -28,6 +28,7 @@ def test_a_folded_trunk_computes_the_same_without_batch_norms(name: str) -> None
     trunk = trained(image_trunk(name, None, 32)).double()
     lighter = folded(trunk, 32)
     assert has_batch_norm(trunk)
+    assert next(lighter.parameters()).dtype == torch.double
     assert not has_batch_norm(lighter)
     images = torch.randn(2, 3, 32, 32, dtype=torch.double, requires_grad=True)
     before, after = trunk(images), lighter(images)
@@ -56,6 +57,28 @@ def test_a_convolution_that_is_also_used_as_it_is_keeps_its_batch_norm() -> None
 
     trunk = trained(Shared())
     assert folded(trunk, 8) is trunk
+
+
+def test_modules_that_run_twice_stay() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
+            self.third, self.norm, self.own = (
+                nn.Conv2d(4, 4, 3),
+                nn.BatchNorm2d(4),
+                nn.BatchNorm2d(4),
+            )
+
+        def forward(self, images: Tensor) -> Tensor:
+            seen = self.norm(self.first(images)) + self.norm(self.second(images))
+            return self.own(self.third(seen)).mean((2, 3))
+
+    trunk = trained(Twice())
+    lighter = folded(trunk, 8)
+    assert (_norms(trunk), _norms(lighter)) == (2, 1)
+    images = torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(lighter(images), trunk(images))
 
 
 def test_images_that_are_too_small_are_refused_in_a_sentence() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -21,7 +22,7 @@ from lors import artifacts, ranks
 from lors.baselines import full_data
 from lors.compare.results import Record, record_of, write_results
 from lors.compare.table import Cell, Table
-from lors.config import Config
+from lors.config import Config, load_config
 from lors.errors import InputError, LorsError
 from lors.evaluate import summarise
 from lors.folders import SET, check_folder
@@ -37,6 +38,9 @@ __all__ = ["compare"]
 SHARED = ("data", "encoder", "experts", "evaluate", "device", "dtype")
 """Cells that agree in these, but for the number of experts, share experts, features and the
 full-data reference."""
+
+FAILURES = (LorsError, RuntimeError, AssertionError, ValueError, MemoryError, OSError)
+"""How a run may end that cannot be done; timm refuses sizes by assertions."""
 
 
 def compare(
@@ -95,6 +99,9 @@ def compare(
 def _check(runs: Sequence[list[Cell]], folders: Sequence[Path]) -> None:
     for group, folder in zip(runs, folders, strict=True):
         check_folder(folder, resolve(group[0].config))
+        for cell in group:
+            if cell.evaluate:
+                resolve(load_config(cell.config.model_dump(mode="json"), cell.evaluate))
 
 
 def _run_all(
@@ -129,8 +136,7 @@ def _run_all(
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Cells by run: those with the same configuration share it, whatever their labels.
 
-    All runs of a seed come before those of the next, so that a comparison that is stopped has
-    every cell.
+    All runs of a seed come before those of the next: stopped later, a comparison has every cell.
     """
     runs: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -159,23 +165,37 @@ def _run(cells: list[Cell], folder: Path) -> list[Record]:
     except Terminated:  # the step is saved; a worker that lived on would begin the next run
         os._exit(143)
     (made,) = results["rows"].values()
-    return [
-        record_of(cell.row, cell.column, cell.seed, row, results)
-        for cell in cells
-        for row in [_evaluated(cell, folder) if cell.evaluate else made]
-    ]
+    return [_record(cell, folder, made, results) for cell in cells]
+
+
+def _record(cell: Cell, folder: Path, made: dict[str, Any], results: dict[str, Any]) -> Record:
+    """What one cell shows of a run; an evaluation of its own that fails, fails alone."""
+    try:
+        row = _evaluated(cell, folder) if cell.evaluate else made
+    except FAILURES as error:
+        return _failed(cell, error)
+    return record_of(cell.row, cell.column, cell.seed, row, results)
 
 
 def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
     """The set of a run evaluated in another way; once, as it is kept beside it."""
-    path = folder / f"{cell.name}.json"
+    path, made = folder / f"{cell.name}.json", folder / SET
+    of = {
+        "evaluate": list(cell.evaluate),
+        "set": hashlib.sha256(made.read_bytes()).hexdigest(),
+    }
     if path.is_file():
         kept: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if kept["evaluate"] == list(cell.evaluate):
+        if all(kept.get(key) == value for key, value in of.items()):
             return dict(kept["row"])
-    row = evaluate_set(folder / SET, cell.evaluate)
-    artifacts.write_text(path, json.dumps({"evaluate": cell.evaluate, "row": row}, indent=2))
+    row = evaluate_set(made, cell.evaluate)
+    artifacts.write_text(path, json.dumps({**of, "row": row}, indent=2))
     return row
+
+
+def _failed(cell: Cell, error: BaseException) -> Record:
+    why = f"{'' if isinstance(error, LorsError) else type(error).__name__ + ': '}{error}"
+    return Record(cell.row, cell.column, cell.seed, failed=why)
 
 
 def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progress) -> list[Record]:
@@ -186,9 +206,8 @@ def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progre
         raise LorsError(
             "a run was killed, probably for lack of memory: the same command with --jobs 1 goes on"
         ) from None
-    except (LorsError, RuntimeError, MemoryError, OSError) as error:
-        why = f"{'' if isinstance(error, LorsError) else type(error).__name__ + ': '}{error}"
-        records = [Record(cell.row, cell.column, cell.seed, failed=why) for cell in cells]
+    except FAILURES as error:
+        records = [_failed(cell, error) for cell in cells]
     for record in records:
         result = record.failed or f"mean recall {record.mean:.1f}, {record.note}"
         progress.say(f"{record.row}, {record.column}, seed {record.seed}: {result}")
@@ -222,7 +241,8 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
 def _shared(config: Config) -> str:
     values = config.model_dump(mode="json")
     shared = {name: values[name] for name in SHARED}
-    del shared["experts"]["count"]
+    del shared["experts"]["count"], shared["evaluate"]["tried_losses"]
+    del shared["evaluate"]["tried_rates"]
     if config.experts.compact:
         shared["snapshots"] = config.expert_snapshots()
     return json.dumps(shared, sort_keys=True)

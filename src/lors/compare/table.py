@@ -75,6 +75,26 @@ class Cell:
     config: Config
     evaluate: tuple[str, ...] = ()
 
+    def check(self) -> None:
+        """Refuse an evaluation with another image trunk that would say nothing."""
+        if not self.evaluate:
+            return
+        changed = load_config(self.config.model_dump(mode="json"), self.evaluate).encoder
+        own = self.config.encoder
+        if changed.image == own.image:
+            return
+        where = f"{self.row}, {self.column}"
+        if own.space == "features":
+            raise InputError(
+                f"{where}: a set of features cannot be evaluated with another image trunk, only "
+                "one of pixels can"
+            )
+        if own.scope == "heads" and own.image_weights and not changed.image_weights:
+            raise InputError(
+                f"{where}: a frozen trunk without weights sees nothing: give --image-weights hub, "
+                "or a file"
+            )
+
     @property
     def name(self) -> str:
         """A name for files and folders."""
@@ -130,12 +150,7 @@ class Table(BaseModel):
         if len({cell.name for cell in cells}) != len(cells):
             raise InputError("two rows or two columns have the same label: give each its own")
         for cell in cells:
-            other = any(change.startswith("encoder.image=") for change in cell.evaluate)
-            if other and cell.config.encoder.space == "features":
-                raise InputError(
-                    f"{cell.row}, {cell.column}: a set of features cannot be evaluated with "
-                    "another image trunk; compare in pixels (encoder.space=pixels)"
-                )
+            cell.check()
         return cells
 
     def _refuse_defining(self, key: str) -> None:
@@ -218,7 +233,10 @@ def titles() -> dict[str, str]:
 
 def scales(name: str) -> list[str]:
     """The scales at which there is a table of this name."""
-    text = yaml.safe_load(choose(tables(), name, "table"))
+    return _scales(yaml.safe_load(choose(tables(), name, "table")))
+
+
+def _scales(text: dict[str, Any]) -> list[str]:
     return [scale for scale in SCALES if scale in text]
 
 
@@ -235,8 +253,8 @@ def load_table(name: str, scale: str = "full") -> Table:
     text = yaml.safe_load(choose(tables(), name, "table"))
     if scale not in SCALES:
         raise InputError(f"unknown scale {scale!r}: set --scale full or --scale small")
-    if scale not in scales(name):
-        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {scales(name)[0]}")
+    if scale not in text:
+        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {_scales(text)[0]}")
     sized = text.pop(scale)
     for other in SCALES:
         text.pop(other, None)
@@ -290,14 +308,19 @@ def transferred(table: Table, trunk: str, weights: str | None = None) -> Table:
         trunk: a name in timm, or one of the paper's.
         weights: ``hub``, a file, or None for none.
     """
+    if table.measure == "seconds":
+        raise InputError("a table of times has no recall: leave out --image-trunk")
     _, along = _axes(table)
+    kept = getattr(table, along)
     changes = {"encoder.image": trunk, "encoder.image_weights": weights}
-    own = [variant for variant in getattr(table, along) if not variant.evaluate]
     others = [
         variant.model_copy(update={"label": f"{variant.label}, on {trunk}", "evaluate": changes})
-        for variant in own
+        for variant in kept
+        if not variant.evaluate
     ]
-    return table.model_copy(update={along: (*getattr(table, along), *others)})
+    labels = {variant.label for variant in kept}  # a table may have some of them already
+    added = [variant for variant in others if variant.label not in labels]
+    return table.model_copy(update={along: (*kept, *added)})
 
 
 def _axes(table: Table) -> tuple[str, str]:

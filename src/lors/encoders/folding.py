@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from lors.encoders.image import has_batch_norm
 from lors.errors import InputError
 
 __all__ = ["folded"]
-
-TOLERANCE = 1e-3
 
 
 def folded(trunk: nn.Module, size: int) -> nn.Module:
     """The trunk without the batch norms that follow a convolution; it computes the same.
 
-    Which follows which is seen by running it. If anything else takes a convolution's output too,
-    the folded trunk would compute something else: then the trunk stays as it is.
+    Which follows which is seen by running it, in double precision. If anything else takes a
+    convolution's output too, the result would be another: then the trunk stays as it is.
 
     Args:
         trunk: in evaluation mode, for good.
@@ -28,12 +28,16 @@ def folded(trunk: nn.Module, size: int) -> nn.Module:
     Raises:
         InputError: the trunk cannot take images of that size.
     """
-    images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0))
-    images = images.to(next(trunk.parameters()))
-    lighter = copy.deepcopy(trunk)
+    for module in trunk.modules():
+        if hasattr(module, "inplace"):  # what a gradient needs is else copied before it is lost
+            module.inplace = False  # type: ignore[assignment]
+    if not has_batch_norm(trunk):
+        return trunk
+    lighter = copy.deepcopy(trunk).double().cpu()
+    images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0)).double()
     try:
-        folds = _folds(trunk, images)
-    except RuntimeError as error:
+        before, folds = _folds(lighter, images)
+    except (RuntimeError, AssertionError, ValueError) as error:
         raise InputError(
             f"the image trunk cannot take images of {size} px, set another encoder.image_size: "
             f"{error}"
@@ -46,41 +50,46 @@ def folded(trunk: nn.Module, size: int) -> nn.Module:
         # timm's batch norms end with an activation.
         rest = [getattr(norm, name, None) for name in ("drop", "act")]
         _replace(lighter, second, nn.Sequential(*(part for part in rest if part is not None)))
-    for module in lighter.modules():
-        if hasattr(module, "inplace"):  # what a gradient needs is else copied before it is lost
-            module.inplace = False  # type: ignore[assignment]
     with torch.no_grad():
-        before, after = trunk(images), lighter(images)
-    same = torch.allclose(before, after, TOLERANCE, TOLERANCE * float(before.abs().max()))
-    return lighter if same else trunk
+        same = torch.allclose(before, lighter(images), rtol=1e-6, atol=1e-8)
+    like = next(trunk.parameters())
+    return lighter.to(like.device, like.dtype) if same else trunk
 
 
 @torch.no_grad()
-def _folds(trunk: nn.Module, images: Tensor) -> list[tuple[str, str]]:
-    """The names of each convolution and of the batch norm that takes its output."""
-    made: list[tuple[str, Tensor]] = []  # holds the outputs, so that no two have one identity
-    found: dict[str, str] = {}
+def _folds(trunk: nn.Module, images: Tensor) -> tuple[Tensor, list[tuple[str, str]]]:
+    """What the trunk computes, and the names of each convolution and its batch norm.
 
-    def remember(name: str, output: Tensor) -> None:
+    Only those are meant that run once, with statistics that are kept.
+    """
+    made: list[tuple[str, Tensor]] = []  # holds the outputs, so that no two have one identity
+    found: list[tuple[str, str]] = []
+    calls: Counter[str] = Counter()
+
+    def convolved(name: str, output: Tensor) -> None:
+        calls[name] += 1
         made.append((name, output))
 
-    def look(name: str, given: Tensor) -> None:
-        found.update((conv, name) for conv, output in made if output is given)
+    def normalises(name: str, given: Tensor) -> None:
+        calls[name] += 1
+        found.extend((conv, name) for conv, output in made if output is given)
 
     hooks = []
     for name, module in trunk.named_modules():
         if isinstance(module, nn.Conv2d):
             hooks.append(
-                module.register_forward_hook(lambda _, __, out, name=name: remember(name, out))
+                module.register_forward_hook(lambda _, __, out, name=name: convolved(name, out))
             )
-        elif isinstance(module, nn.BatchNorm2d):
+        elif isinstance(module, nn.BatchNorm2d) and module.running_mean is not None:
             hooks.append(
-                module.register_forward_pre_hook(lambda _, args, name=name: look(name, args[0]))
+                module.register_forward_pre_hook(
+                    lambda _, args, name=name: normalises(name, args[0])
+                )
             )
-    trunk(images)
+    features = trunk(images)
     for hook in hooks:
         hook.remove()
-    return list(found.items())
+    return features, [fold for fold in found if all(calls[name] == 1 for name in fold)]
 
 
 def _replace(trunk: nn.Module, name: str, module: nn.Module) -> None:
