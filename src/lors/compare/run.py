@@ -20,9 +20,10 @@ import torch
 
 from lors import artifacts, ranks
 from lors.baselines import full_data
+from lors.compare.cell import Cell
 from lors.compare.results import Record, record_of, write_results
-from lors.compare.table import Cell, Table
-from lors.config import Config, load_config
+from lors.compare.table import Table
+from lors.config import Config
 from lors.errors import InputError, LorsError
 from lors.evaluate import summarise
 from lors.folders import SET, check_folder
@@ -100,8 +101,7 @@ def _check(runs: Sequence[list[Cell]], folders: Sequence[Path]) -> None:
     for group, folder in zip(runs, folders, strict=True):
         check_folder(folder, resolve(group[0].config))
         for cell in group:
-            if cell.evaluate:
-                resolve(load_config(cell.config.model_dump(mode="json"), cell.evaluate))
+            resolve(cell.evaluated())
 
 
 def _run_all(

@@ -7,23 +7,20 @@ preset to start from, and settings that replace the preset's. Methods are varian
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lors.compare.cell import Cell
 from lors.config import Config, load_config, presets
 from lors.errors import InputError, choose
 
 __all__ = [
-    "Cell",
     "Table",
     "Variant",
-    "cell_name",
     "load_table",
     "methods",
     "narrowed",
@@ -55,59 +52,6 @@ class Variant(BaseModel):
     set: dict[str, Any] = Field(default_factory=dict)
     defaults: dict[str, Any] = Field(default_factory=dict)
     evaluate: dict[str, Any] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of one cell: what to run, and where its result goes.
-
-    Args:
-        row: label.
-        column: label.
-        seed: of the run.
-        config: what to distil or select.
-        evaluate: overrides for the evaluation of the finished set; none: as it was made.
-    """
-
-    row: str
-    column: str
-    seed: int
-    config: Config
-    evaluate: tuple[str, ...] = ()
-
-    def check(self) -> None:
-        """Refuse an evaluation with another image trunk that would say nothing."""
-        if not self.evaluate:
-            return
-        changed = load_config(self.config.model_dump(mode="json"), self.evaluate).encoder
-        own = self.config.encoder
-        if changed.image == own.image:
-            return
-        where = f"{self.row}, {self.column}"
-        if own.space == "features":
-            raise InputError(
-                f"{where}: a set of features cannot be evaluated with another image trunk, only "
-                "one of pixels can"
-            )
-        if own.scope == "heads" and own.image_weights and not changed.image_weights:
-            raise InputError(
-                f"{where}: a frozen trunk without weights sees nothing: give --image-weights hub, "
-                "or a file"
-            )
-
-    @property
-    def name(self) -> str:
-        """A name for files and folders."""
-        return cell_name(self.row, self.column, self.seed)
-
-
-def cell_name(row: str, column: str, seed: int) -> str:
-    """What the files and folders of a cell are called.
-
-    >>> cell_name("100 pairs", "LoRS (wBCE)", 0)
-    '100-pairs-lors-wbce-seed-0'
-    """
-    return re.sub(r"[^a-z0-9]+", "-", f"{row} {column} seed {seed}".lower())
 
 
 class Table(BaseModel):

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lors.compare.cell import cell_name
 from lors.compare.render import Entry, Line
 from lors.compare.results import Record, lines
-from lors.compare.table import Table, Variant, cell_name
+from lors.compare.table import Table, Variant
 from lors.errors import InputError
 from lors.report import blocks
 from lors.report.blocks import Block
