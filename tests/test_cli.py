@@ -182,8 +182,12 @@ def test_sets_of_a_comparison_are_evaluated_with_another_trunk(
     command = ["compare", "tiny", *quick, *options]
     assert call(*command, "--image-weights", "hub", monkeypatch=monkeypatch) == 2
     assert "--image-weights belongs to --image-trunk" in capfd.readouterr().err
-    assert call(*command, "--image-trunk", "resnet10t", monkeypatch=monkeypatch) == 0
+    more = ["--image-trunk", "resnet10t", "--first-seed", "3"]
+    assert call(*command, *more, monkeypatch=monkeypatch) == 0
     assert "| 8 pairs, on resnet10t |" in capfd.readouterr().out
+    assert [run.name for run in Path("runs/compare-tiny/runs").iterdir()] == [
+        "8-pairs-random-seed-3"
+    ]
 
 
 def test_a_plan_is_shown() -> None:

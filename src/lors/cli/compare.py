@@ -43,6 +43,12 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
+    first_seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Of those runs; for more seeds of what another machine has begun."
+        ),
+    ] = 0,
     image_trunk: Annotated[
         str | None,
         typer.Option(help="Evaluate every set with this image trunk, too; pixel sets only."),
@@ -86,7 +92,8 @@ def compare(
         raise InputError("--image-weights belongs to --image-trunk: give both")
     out = out or Path("runs") / f"compare-{name}"
     with Display() as display:
-        records = comparison.compare(chosen, out, range(seeds), changes, jobs, display)
+        every = range(first_seed, first_seed + seeds)
+        records = comparison.compare(chosen, out, every, changes, jobs, display)
         if ranks.rank() > 0:
             return
         end_with_report(out, display)
