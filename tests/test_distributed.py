@@ -92,9 +92,9 @@ def test_ranks_that_divide_every_batch_equal_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of four"))
-    run_ranks(4, distilled, tmp_path / "four", [], False, True)
+    run_ranks(4, distilled, tmp_path / "four", SLOW, False, True)
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of one"))
-    distilled(str(tmp_path / "one"), [])
+    distilled(str(tmp_path / "one"), SLOW)
     files = [sorted((tmp_path / f"home of {n}").glob("experts/*/*.safetensors")) for n in NAMES]
     for ours, theirs in zip(*files, strict=True):
         found, expected = (load(path, "trajectory")[1] for path in (ours, theirs))
