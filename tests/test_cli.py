@@ -185,7 +185,7 @@ def test_sets_of_a_comparison_are_evaluated_with_another_trunk(
     more = ["--image-trunk", "resnet10t", "--first-seed", "3"]
     assert call(*command, *more, monkeypatch=monkeypatch) == 0
     assert "| 8 pairs, on resnet10t |" in capfd.readouterr().out
-    assert [run.name for run in Path("runs/compare-tiny/runs").iterdir()] == [
+    assert [run.name for run in Path("runs/compare-tiny-from-seed-3/runs").iterdir()] == [
         "8-pairs-random-seed-3"
     ]
 

@@ -86,6 +86,8 @@ def compare(
     else:
         names, sizes = _names(methods or METHODS), _sizes(budgets)
         chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
+    if first_seed:
+        name += f"-from-seed-{first_seed}"
     if image_trunk is not None:
         chosen = comparison.transferred(chosen, image_trunk, image_weights)
     elif image_weights is not None:
@@ -123,10 +125,11 @@ def _whole_number(text: str) -> int:
 def _list_comparisons(of_tables: bool) -> None:
     from lors import compare as comparison
 
-    listed = Table("table", "what it shows") if of_tables else Table("method", "in tables")
+    columns = ("table", "what it shows", "--scale") if of_tables else ("method", "in tables")
+    listed = Table(*columns)
     if of_tables:
         for name, title in comparison.titles().items():
-            listed.add_row(name, title)
+            listed.add_row(name, title, ", ".join(comparison.scales(name)))
     else:
         for name, method in comparison.methods().items():
             listed.add_row(name, method.label)
