@@ -3,14 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 from lors.config import load_config
 from lors.distilled import DistilledSet
+from lors.encoders import DualEncoder
 from lors.errors import InputError
 from lors.folders import SET
 from lors.pipeline import run
 from lors.resolve import resolve
-from lors.trials import candidates
+from lors.trials import candidates, tune
+from lors.workbench import Workbench
+from tests.conftest import random_pairs
 
 
 def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path) -> None:
@@ -46,3 +50,20 @@ def test_rates_of_the_experts_are_tried_where_their_sides_differ() -> None:
 def test_an_unknown_loss_to_try_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'nce'"):
         resolve(load_config("tiny", ["evaluate.tried_losses=[nec]"]))
+
+
+def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overrides = ["encoder.scope=heads", "encoder.image_head=linear"]
+    bench = Workbench(load_config("tiny", overrides))
+    pairs = random_pairs(bench)
+    encoded, freeze = [], DualEncoder.freeze
+
+    def counted(model: DualEncoder, images: Tensor) -> Tensor:
+        encoded.append(len(images))
+        return freeze(model, images)
+
+    monkeypatch.setattr(DualEncoder, "freeze", counted)
+    tune(bench, pairs)
+    assert encoded == [len(pairs)]

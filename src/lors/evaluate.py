@@ -25,6 +25,7 @@ from lors.training import sgd, train
 __all__ = [
     "Outcome",
     "choose_epoch",
+    "frozen_inputs",
     "measure",
     "outcome",
     "outcomes",
@@ -73,12 +74,19 @@ def measure(model: DualEncoder, split: EncodedSplit) -> Recall:
     return recall(images, texts, torch.from_numpy(split.owner).to(images.device))
 
 
+@torch.no_grad()
+def frozen_inputs(synthetic: SyntheticPairs, model: DualEncoder) -> Tensor:
+    """What the trainable part takes of a set's images: the same for all networks of a setting."""
+    return model.freeze(synthetic.images)
+
+
 def train_on(
     synthetic: SyntheticPairs,
     model: DualEncoder,
     loss: Loss,
     config: EvaluateConfig,
     *keys: int | str,
+    inputs: Tensor | None = None,
     after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> DualEncoder:
     """Train a dual encoder on a set by the protocol: SGD with momentum, ×0.1 at half-time.
@@ -89,6 +97,7 @@ def train_on(
         loss: the contrastive loss that the set was made for.
         config: the protocol.
         keys: seed the order of the data.
+        inputs: what ``frozen_inputs`` gives, if it is known.
         after_epoch: called with the number of epochs done.
     """
     image_rate, text_rate = synthetic.rates.tolist()
@@ -96,11 +105,10 @@ def train_on(
     halfway = torch.optim.lr_scheduler.LambdaLR(optimizer, config.pace)
     order = synthetic.passes(config.batch_size, generator(*keys, "evaluation order"))
     steps = -(-len(synthetic) // config.batch_size)
-    with torch.no_grad():
-        inputs = model.freeze(synthetic.images)
+    known = frozen_inputs(synthetic, model) if inputs is None else inputs
     for epoch in range(config.epochs):
         with torch.no_grad():
-            batches = synthetic.gather(list(islice(order, steps)), inputs.__getitem__)
+            batches = synthetic.gather(list(islice(order, steps)), known.__getitem__)
         train(model, optimizer, batches, loss)
         halfway.step()
         after_epoch(epoch + 1)
@@ -113,6 +121,7 @@ def snapshots(
     loss: Loss,
     config: EvaluateConfig,
     *keys: int | str,
+    inputs: Tensor | None = None,
 ) -> list[Tensor]:
     """Train a network on a set and keep its parameters at ``config.checks`` epochs."""
     flat, kept = FlatModel(model), []
@@ -122,7 +131,7 @@ def snapshots(
         if epoch in checks:
             kept.append(flat.flatten(model))
 
-    train_on(synthetic, model, loss, config, *keys, after_epoch=keep)
+    train_on(synthetic, model, loss, config, *keys, inputs=inputs, after_epoch=keep)
     return kept
 
 

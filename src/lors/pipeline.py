@@ -18,7 +18,7 @@ from lors.config import Config, SimilarityConfig, load_config
 from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import DivergedError, InputError
-from lors.evaluate import Outcome, outcomes, summarise
+from lors.evaluate import Outcome, frozen_inputs, outcomes, summarise
 from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
 from lors.health import Health, near_chance
 from lors.locks import sole_user
@@ -266,9 +266,10 @@ def _evaluate(bench: Workbench, distilled: DistilledSet, loss: Loss) -> list[Out
     images, old = distilled.images_for(bench.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
     pairs.to(bench.device, bench.dtype)
+    inputs = frozen_inputs(pairs, bench.flat.model)
 
     def reached(seed: int) -> Outcome:
-        return trial(bench, pairs, loss, "evaluation network", seed)
+        return trial(bench, pairs, loss, "evaluation network", seed, inputs=inputs)
 
     seeds = range(bench.config.evaluate.seeds)
     return outcomes(seeds, reached, bench.progress, "train on the set")

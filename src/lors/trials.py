@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from lors import ranks
 from lors.config import Config
-from lors.evaluate import Outcome, choose_epoch, measure, outcome, snapshots, train_on
+from lors.evaluate import (
+    Outcome,
+    choose_epoch,
+    frozen_inputs,
+    measure,
+    outcome,
+    snapshots,
+    train_on,
+)
 from lors.losses import LOSSES, Loss
 from lors.similarity import Identity
 from lors.synthetic import SyntheticPairs
@@ -19,11 +28,17 @@ __all__ = ["candidates", "rates_label", "trial", "tune", "val_recall"]
 FACTORS = (0.1, 0.3, 1.0, 3.0)
 
 
-def trial(bench: Workbench, pairs: SyntheticPairs, loss: Loss, *keys: int | str) -> Outcome:
+def trial(
+    bench: Workbench,
+    pairs: SyntheticPairs,
+    loss: Loss,
+    *keys: int | str,
+    inputs: Tensor | None = None,
+) -> Outcome:
     """What one network reaches that is trained on a set; the keys draw it."""
     keys = (bench.config.seed, *keys)
     model, protocol = bench.model(*keys), bench.config.evaluate
-    thetas = snapshots(pairs, model, loss, protocol, *keys)
+    thetas = snapshots(pairs, model, loss, protocol, *keys, inputs=inputs)
     return outcome(model, thetas, bench.real["val"], bench.real["test"], protocol.legacy)
 
 
@@ -50,13 +65,15 @@ def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
     keys = (bench.config.seed, "tuning")
     plain = isinstance(pairs.similarity, Identity)
     losses = bench.config.evaluate.tried_losses if plain else (bench.config.loss,)
+    inputs = frozen_inputs(pairs, bench.flat.model)
     grid = [(loss, rates) for loss in losses for rates in candidates(bench.config)]
 
     def best_recall(choice: tuple[str, tuple[float, float]]) -> float:
         loss, rates = choice
         _set_rates(pairs, rates)
         model = bench.model(*keys)
-        thetas = snapshots(pairs, model, LOSSES[loss], bench.config.evaluate, *keys)
+        protocol = bench.config.evaluate
+        thetas = snapshots(pairs, model, LOSSES[loss], protocol, *keys, inputs=inputs)
         return choose_epoch(model, thetas, bench.real["val"])[1]
 
     recalls = ranks.divide(grid, best_recall, bench.progress, "tune loss and rates")

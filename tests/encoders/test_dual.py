@@ -33,6 +33,15 @@ def test_logits_are_cosines_over_temperature() -> None:
     torch.testing.assert_close(model(images, texts), u @ v.T / 0.07)
 
 
+def test_images_in_any_order_of_memory_give_the_same_bits() -> None:
+    model = build_dual_encoder(CONFIG, 6, 0)
+    images, texts = inputs()
+    other = images.contiguous(memory_format=torch.channels_last)
+    assert torch.equal(model(images, texts), model(other, texts))
+    assert torch.equal(model.embed_images(images), model.embed_images(other))
+    assert torch.equal(*(model.trunk_features(i, texts)[0] for i in (images, other)))
+
+
 def test_the_flat_model_is_the_model() -> None:
     model, other = build_dual_encoder(CONFIG, 6, 0), build_dual_encoder(CONFIG, 6, 1)
     flat = FlatModel(other)
