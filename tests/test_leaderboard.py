@@ -46,6 +46,17 @@ def test_records_are_of_cells_of_the_table_and_within_its_storage(
         assert float(record["storage"]) <= int(record["row"].split()[0])
 
 
+@pytest.mark.parametrize("protocol", ["features", "pixels", "image"])
+def test_every_cell_has_the_same_five_seeds(protocol: str, script: dict[str, Any]) -> None:
+    table = load_table(TABLES[protocol], "small")
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for record in script["read"](FOLDER / f"{protocol}.csv"):
+        seeds.setdefault((record["row"], record["column"]), set()).add(int(record["seed"]))
+    cells = {(row.label, column.label) for row in table.rows for column in table.columns}
+    assert cells <= seeds.keys()
+    assert all(found == {0, 1, 2, 3, 4} for found in seeds.values())
+
+
 def test_added_records_replace_older_ones(tmp_path: Path, script: dict[str, Any]) -> None:
     def write(path: Path, *means: str) -> None:
         with path.open("w", newline="") as file:
