@@ -106,7 +106,7 @@ class DualEncoder(nn.Module):
 
     def embed_images(self, inputs: Tensor) -> Tensor:
         """u, normalised. Shape: (m, …) -> (m, d)"""
-        return F.normalize(self.image(_as_fast(inputs)), dim=-1)
+        return F.normalize(self.image(_channels_last_on_cpu(inputs)), dim=-1)
 
     def embed_texts(self, texts: Tensor) -> Tensor:
         """v, normalised. Shape: (m, …) -> (m, d)"""
@@ -115,7 +115,7 @@ class DualEncoder(nn.Module):
     def trunk_features(self, inputs: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """What the two heads take: features of the trunks that train, or the inputs themselves."""
         image, text = (_parts(side)[0] for side in (self.image, self.text))
-        return image(_as_fast(inputs)), text(texts)
+        return image(_channels_last_on_cpu(inputs)), text(texts)
 
     def project(self, images: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """u and v of what the two heads take. Shapes: (m, d), (m, d)"""
@@ -124,7 +124,7 @@ class DualEncoder(nn.Module):
 
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
-        images, texts = self.image(_as_fast(inputs)), self.text(texts)
+        images, texts = self.image(_channels_last_on_cpu(inputs)), self.text(texts)
         if self.divided:
             images, texts = joined_rows(images), joined_rows(texts)
         return self.logits(images, texts)
@@ -141,8 +141,8 @@ class DualEncoder(nn.Module):
         return image, text
 
 
-def _as_fast(inputs: Tensor) -> Tensor:
-    """Images in the order that a CPU's convolutions are fastest with; all else as it is."""
+def _channels_last_on_cpu(inputs: Tensor) -> Tensor:
+    """Images in the order of memory that a CPU's convolutions are fastest with; features as is."""
     if inputs.dim() == 4 and inputs.device.type == "cpu":
         return inputs.contiguous(memory_format=torch.channels_last)
     return inputs
