@@ -250,8 +250,35 @@ def mutants(
     """
     rng = random.Random(seed)
     for _ in range(count):
-        data = rng.choice(originals)
-        for _ in range(rng.choice((1, 1, 1, 2, 4))):
-            kinds = aware if aware and rng.random() < 0.5 else BYTES
-            data = rng.choice(kinds)(data, rng)
-        yield data
+        yield mutated(rng.choice(originals), aware, rng)
+
+
+def mutated(data: bytes, aware: Sequence[Mutation], rng: random.Random) -> bytes:
+    """A file damaged in one or a few ways, half of them with knowledge of its format."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        kinds = aware if aware and rng.random() < 0.5 else BYTES
+        data = rng.choice(kinds)(data, rng)
+    return data
+
+
+def next_input(
+    originals: Sequence[bytes],
+    kept: Sequence[bytes],
+    aware: Sequence[Mutation],
+    rng: random.Random,
+) -> bytes:
+    """A damaged version of an original or of what earlier reached something new.
+
+    Args:
+        originals: whole files.
+        kept: earlier inputs that took a new step in the code, oldest first.
+        aware: mutations that know the format.
+        rng: draws everything.
+    """
+    if not kept or rng.random() < 0.3:
+        return mutated(rng.choice(originals), aware, rng)
+    data = kept[int(len(kept) * rng.random() ** 0.5)]  # rather a new one
+    if rng.random() < 0.1:
+        other = rng.choice((*originals, *kept))
+        data = data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1) :]
+    return mutated(data, aware, rng)

@@ -6,8 +6,6 @@ import io
 import json
 import struct
 import tarfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,26 +31,10 @@ from lors.selection.forgetting import forgetting_events
 from lors.similarity import LowRank
 from lors.synthetic import SyntheticPairs
 from tests.fuzz import mutate
+from tests.fuzz.target import Target
 
 OLD = Path(__file__).parents[1] / "fixtures" / "format-1"
 SECRET = (250, 0, 250)
-
-
-@dataclass(frozen=True)
-class Target:
-    """A reader.
-
-    Args:
-        file: the name under which a damaged file is put into the folder.
-        originals: makes whole files, and whatever else the folder needs.
-        aware: mutations that know the format.
-        read: reads the folder; an error of ours or a correct load, nothing else.
-    """
-
-    file: str
-    originals: Callable[[Path], Sequence[bytes]]
-    aware: Sequence[mutate.Mutation]
-    read: Callable[[Path], None]
 
 
 def picture(grey: int, kind: str = "png") -> bytes:
