@@ -31,6 +31,8 @@ from lors.selection.forgetting import forgetting_events
 from lors.similarity import LowRank
 from lors.synthetic import SyntheticPairs
 from tests.fuzz import mutate
+from tests.fuzz.folder_targets import FOLDER_TARGETS
+from tests.fuzz.run_targets import RUN_TARGETS
 from tests.fuzz.target import Target
 
 OLD = Path(__file__).parents[1] / "fixtures" / "format-1"
@@ -293,16 +295,18 @@ def long_header(data: bytes, rng: Random) -> bytes:
 JSON = (mutate.swap_in_json,)
 TENSORS = (*(mutate.change_safetensors,) * 6, long_header)
 TARGETS = {
-    "table": Target("table.csv", make_table, (), read_rows),
+    "table": Target("table.csv", make_table, (mutate.change_cells,), read_rows),
     "json lines": Target("table.jsonl", make_lines, (mutate.swap_in_json_lines,), read_rows),
     "karpathy": Target("train.json", make_annotations, JSON, read_annotations),
     "webdataset": Target("train.tar", make_shards, (mutate.change_tar,), read_shards),
     "image": Target("image", make_images, (), read_image),
-    "embeddings": Target("images.npy", make_arrays, (), read_arrays),
+    "embeddings": Target("images.npy", make_arrays, (mutate.change_array,), read_arrays),
     "artefact": Target("file.safetensors", make_artifacts, TENSORS, read_artifact),
     "distilled set": Target("file.safetensors", make_sets, TENSORS, read_set),
     "retriever": Target("file.safetensors", make_retrievers, TENSORS, read_retriever),
     "checkpoint": Target("file.safetensors", make_checkpoints, TENSORS, read_checkpoint),
     "experts": Target("expert-000.safetensors", make_experts, TENSORS, read_experts),
     "configuration": Target("config.yaml", make_configs, (swap_in_yaml,), read_config),
+    **FOLDER_TARGETS,
+    **RUN_TARGETS,
 }

@@ -220,7 +220,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = ranks.first(lambda: json.loads(path.read_text("utf-8")) if path.is_file() else {})
+    known = ranks.first(lambda: _known_references(path))
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
@@ -236,6 +236,12 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
         }
         references.append({**where, "recall": known[key]})
     return references
+
+
+def _known_references(path: Path) -> dict[str, Any]:
+    """The recalls of the full data that were measured before, by what they belong to."""
+    known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return known
 
 
 def _shared(config: Config) -> str:
