@@ -21,7 +21,7 @@ SECONDS = 20.0
 BYTES = 2 * 2**30
 """Of address space for one input, beyond what the process had: a file of kilobytes that asks for
 gigabytes fails here, and swaps on a user's machine."""
-SENTENCE = 1000
+SENTENCE = 1200
 """Characters that a person reads."""
 
 
