@@ -70,7 +70,9 @@ class Child:
         if self._code < 0 and not self._silent:
             kind = signal.Signals(-self._code).name
         place = re.search(r'/(lors/[^"]*)", line \d+ in (\w+)', log)
-        return Outcome(f"{kind} below {' '.join(place.groups()) if place else 'no code of ours'}", log)
+        return Outcome(
+            f"{kind} below {' '.join(place.groups()) if place else 'no code of ours'}", log
+        )
 
 
 def _work(work: Callable[[Say], None], pipe: int, log: int) -> None:

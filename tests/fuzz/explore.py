@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.fuzz.child import Child, Say
 from tests.fuzz.limits import SECONDS, Outcome, attempt, bounded_memory
 from tests.fuzz.mutate import next_input
-from tests.fuzz.reached import Reached, Step
+from tests.fuzz.reached import PACKAGE, Reached, Step
 from tests.fuzz.target import Target
 
 GENERATION = 2000
@@ -71,6 +71,7 @@ class Exploration:
         folder: for the tally, the corpus and the findings.
         seed: draws the inputs.
         seconds: the limit of one input.
+        package: the folder whose code is to be covered.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Exploration:
     folder: Path
     seed: int = 0
     seconds: float = SECONDS
+    package: str = PACKAGE
 
     def run(self, inputs: int, until: float = float("inf")) -> Tally:
         """Try inputs until there were so many, or until a time of ``time.monotonic``."""
@@ -110,7 +112,7 @@ class Exploration:
         root = self.folder / "root" / "root"
         shutil.rmtree(root.parent, ignore_errors=True)
         root.mkdir(parents=True)
-        originals, reached = self.target.originals(root), Reached()
+        originals, reached = self.target.originals(root), Reached(self.package)
         seen: set[Step] = set()
         kept: list[bytes] = []
         with bounded_memory():

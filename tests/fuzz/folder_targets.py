@@ -126,7 +126,20 @@ def make_patterns(root: Path) -> list[bytes]:
 
 
 def change_pattern(data: bytes, rng: Random) -> bytes:
-    parts = (b"{", b"}", b"..", b"*", b"**", b"/", b"../", b"{0..99}", b"{a,b}", b"?", b"[!a]", b",")
+    parts = (
+        b"{",
+        b"}",
+        b"..",
+        b"*",
+        b"**",
+        b"/",
+        b"../",
+        b"{0..99}",
+        b"{a,b}",
+        b"?",
+        b"[!a]",
+        b",",
+    )
     place = rng.randrange(len(data) + 1)
     return data[:place] + rng.choice(parts) * rng.choice((1, 1, 2, 9)) + data[place:]
 
@@ -291,13 +304,13 @@ ARRAYS = {"images": "images.npy", "texts": "texts.npy"}
 
 
 def bert(name: str, aware: tuple[mutate.Mutation, ...] = JSON) -> Target:
-    return Target(f"bert/{name}", bert_file(name), aware, read_bert, 0.05, "transformers")
+    return Target(f"bert/{name}", bert_file(name), aware, read_bert, 0.02, "transformers")
 
 
 def dataset(
     name: str, make: Callable[[Path], list[bytes]], aware: tuple[mutate.Mutation, ...] = ()
 ) -> Target:
-    return Target(f"data/{name}", make, aware, read_dataset, 0.03, "datasets")
+    return Target(f"data/{name}", make, aware, read_dataset, 0.02, "datasets")
 
 
 FOLDER_TARGETS = {
@@ -311,11 +324,11 @@ FOLDER_TARGETS = {
     "owners": Target("owner.npy", make_owners, ARRAY, read_embedded(**ARRAYS, owner="owner.npy")),
     "shard list": Target("train/shards.txt", make_shard_list, CELLS, read_embedded()),
     "encoded captions": Target(
-        "train/pairs-b.jsonl", make_encoded_captions, JSON_LINES, read_embedded(), share=0.5
+        "train/pairs-b.jsonl", make_encoded_captions, JSON_LINES, read_embedded(), share=0.2
     ),
     "encoders": Target("encoders.json", make_origin, JSON, read_origin),
     "pattern": Target("pattern", make_patterns, (change_pattern,), read_pattern),
-    "overrides": Target("overrides", make_overrides, CELLS, read_overrides),
+    "overrides": Target("overrides", make_overrides, CELLS, read_overrides, share=0.3),
     "transformers config": bert("config.json"),
     "transformers tokenizer": bert("tokenizer.json"),
     "transformers tokenizer config": bert("tokenizer_config.json"),

@@ -107,7 +107,7 @@ def _judged(error: LorsError) -> Outcome:
 
 def _place(error: BaseException) -> str:
     """The innermost function of lors on the way to an error, or of whoever raised it."""
-    steps = traceback.extract_tb(error.__traceback__)
+    steps = [s for s in traceback.extract_tb(error.__traceback__) if s.filename != __file__]
     ours = [step for step in steps if "/src/lors/" in step.filename]
     step = (ours or steps)[-1]
     return f"{'/'.join(Path(step.filename).parts[-2:])} {step.name}"

@@ -202,12 +202,17 @@ def read_cache(root: Path) -> None:
 JSON = (mutate.swap_in_json,)
 ARRAY = (mutate.change_array,)
 RUN_TARGETS = {
-    "run results": Target(RESULTS, make_results, JSON, read_run, share=0.3),
-    "metrics": Target(LOG, make_metrics, (mutate.swap_in_json_lines,), read_metrics, share=0.3),
-    "comparison": Target(RESULTS, make_comparison, JSON, read_comparison),
+    "run results": Target(RESULTS, make_results, JSON, read_run, share=0.05),
+    "metrics": Target(LOG, make_metrics, (mutate.swap_in_json_lines,), read_metrics, share=0.05),
+    "comparison": Target(RESULTS, make_comparison, JSON, read_comparison, share=0.5),
     "full data": Target("full-data.json", make_references, JSON, read_references),
     "variances": Target(
-        "table.csv", make_variances, (mutate.change_cells,), read_variances, 0.02, "matplotlib"
+        "table.csv",
+        make_variances,
+        (mutate.change_cells,),
+        read_variances,
+        share=0.005,
+        needs="matplotlib",
     ),
     "variance rows": Target("table.json", make_variances_json, JSON, read_variance_rows),
     "similarity": Target("values.npy", make_similarity, ARRAY, read_similarity),
