@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 from tests.fuzz.limits import Outcome
 
 Say = Callable[[dict[str, Any]], None]
-STUCK = 1
-"""The exit code with which faulthandler ends a process that does not react."""
 FAILED = 70
+POLL = 0.5
+"""Seconds between two looks at what a child says: to be woken for each report would slow both."""
 
 
 class Child:
@@ -33,28 +34,29 @@ class Child:
     def __init__(self, work: Callable[[Say], None]) -> None:
         sys.stdout.flush()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self._pipe, writing = os.pipe()
+        self._reports = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         self._process = os.fork()
         if self._process == 0:
-            os.close(self._pipe)
-            _work(work, writing, self._log.fileno())
-        os.close(writing)
-        self._code, self._silent = 0, False
+            _work(work, self._reports.fileno(), self._log.fileno())
+        self._code, self._stuck = 0, False
 
     def reports(self, patience: float) -> Iterator[dict[str, Any]]:
-        """What it says until it ends; it is killed if it says nothing for so many seconds."""
-        rest = b""
+        """What it says until it ends; it is ended if it says nothing for so many seconds."""
+        ended, heard, read, rest = os.pidfd_open(self._process), time.monotonic(), 0, b""
         while True:
-            ready, _, _ = select.select([self._pipe], [], [], patience)
-            if not ready:
-                self._silent = True
-                os.kill(self._process, signal.SIGKILL)
-            part = os.read(self._pipe, 2**16)
-            if not part:
-                break
+            over = bool(select.select([ended], [], [], POLL)[0])
+            part = os.pread(self._reports.fileno(), 2**24, read)
+            read += len(part)
             *lines, rest = (rest + part).split(b"\n")
             yield from map(json.loads, lines)
-        os.close(self._pipe)
+            if over and not part:
+                break
+            heard = time.monotonic() if part else heard
+            if time.monotonic() - heard > patience and not over:
+                # At the first of these, faulthandler says where the process was.
+                os.kill(self._process, signal.SIGKILL if self._stuck else signal.SIGABRT)
+                self._stuck = True
+        os.close(ended)
         _, status = os.waitpid(self._process, 0)
         self._code = os.waitstatus_to_exitcode(status)
 
@@ -66,23 +68,23 @@ class Child:
         log = self._log.read().decode("utf-8", "replace")
         if self._code == FAILED:
             raise RuntimeError(f"the fuzzing itself failed:\n{log}")
-        kind = "hang" if self._silent or self._code == STUCK else f"exit code {self._code}"
-        if self._code < 0 and not self._silent:
-            kind = signal.Signals(-self._code).name
+        kind = f"exit code {self._code}"
+        if self._code < 0:
+            kind = "hang" if self._stuck else signal.Signals(-self._code).name
         place = re.search(r'/(lors/[^"]*)", line \d+ in (\w+)', log)
         return Outcome(
             f"{kind} below {' '.join(place.groups()) if place else 'no code of ours'}", log
         )
 
 
-def _work(work: Callable[[Say], None], pipe: int, log: int) -> None:
+def _work(work: Callable[[Say], None], reports: int, log: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     faulthandler.enable(2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def say(report: dict[str, Any]) -> None:
-        os.write(pipe, json.dumps(report).encode() + b"\n")
+        os.write(reports, json.dumps(report).encode() + b"\n")
 
     try:
         work(say)

@@ -25,6 +25,8 @@ from tests.fuzz.target import Target
 
 GENERATION = 2000
 """Inputs of one child, so that what readers leak does not count as what one input asks for."""
+START = 60.0
+"""Seconds that a child may take to import what it needs."""
 KEPT_BYTES = 2**18
 """The largest input that is damaged further."""
 
@@ -89,7 +91,7 @@ class Exploration:
             begun, first = time.monotonic(), tally.inputs
             last = min(inputs, first + GENERATION)
             child = Child(lambda say, span=(first, last, until): self._generation(say, *span))
-            for report in child.reports(3 * self.seconds + 30):
+            for report in child.reports(2 * self.seconds + START):
                 tally.inputs = report["number"] + 1
                 tally.lines = max(tally.lines, report["lines"])
                 tally.kinds.update(report["kinds"])
@@ -113,6 +115,7 @@ class Exploration:
         shutil.rmtree(root.parent, ignore_errors=True)
         root.mkdir(parents=True)
         originals, reached = self.target.originals(root), Reached(self.package)
+        say({"number": first - 1, "lines": 0, "kinds": []})
         seen: set[Step] = set()
         kept: list[bytes] = []
         with bounded_memory():
@@ -130,13 +133,15 @@ class Exploration:
                 rng = random.Random(f"{self.seed}/{self.name}/{number}")
                 data = next_input(originals, kept, self.target.aware, rng)
                 outcome = self._attempt(root, data, reached)
+                new = not reached.steps <= seen
+                seen |= reached.steps
                 if outcome.wrong:
                     self._keep_finding(outcome, data)
-                elif not reached.steps <= seen and len(data) <= KEPT_BYTES:
+                elif new and len(data) <= KEPT_BYTES:
                     kept.append(data)
                     (self.folder / "corpus" / f"{number:07}").write_bytes(data)
-                seen |= reached.steps
-                lines = len({(file, line) for file, _, line in seen})
+                if new or number == first:
+                    lines = len({(file, line) for file, _, line in seen})
                 say({"number": number, "lines": lines, "kinds": [outcome.kind]})
 
     def _attempt(self, root: Path, data: bytes, reached: Reached) -> Outcome:
@@ -172,7 +177,7 @@ def isolated(target: Target, data: bytes, folder: Path, seconds: float = SECONDS
             say(asdict(attempt(target, root, data, seconds)))
 
     child = Child(work)
-    outcomes = [Outcome(**report) for report in child.reports(3 * seconds + 30)]
+    outcomes = [Outcome(**report) for report in child.reports(2 * seconds)]
     return child.end() or outcomes[0]
 
 

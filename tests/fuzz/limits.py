@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import resource
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -49,20 +50,28 @@ class Outcome:
 
 @contextmanager
 def bounded_time(seconds: float = SECONDS) -> Iterator[None]:
-    """Interrupt Python code after this time, and end the process if it does not react."""
+    """Interrupt Python code after this time; native code comes to an end only by ``watched``."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hang
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    faulthandler.dump_traceback_later(2 * seconds, exit=True)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def watched(seconds: float) -> Iterator[None]:
+    """End the process, and say where it was, if the block takes so long."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager
