@@ -15,10 +15,11 @@ import shutil
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz.child import Child, Say
-from tests.fuzz.limits import SECONDS, Outcome, attempt, bounded_memory
+from tests.fuzz.limits import SECONDS, WALL, Outcome, attempt, bounded_memory
 from tests.fuzz.mutate import next_input
 from tests.fuzz.reached import PACKAGE, Reached, Step
 from tests.fuzz.target import Target
@@ -90,8 +91,8 @@ class Exploration:
         while tally.inputs < inputs and time.monotonic() < until:
             begun, first = time.monotonic(), tally.inputs
             last = min(inputs, first + GENERATION)
-            child = Child(lambda say, span=(first, last, until): self._generation(say, *span))
-            for report in child.reports(2 * self.seconds + START):
+            child = Child(partial(self._generation, first=first, last=last, until=until))
+            for report in child.reports(2 * WALL * self.seconds + START):
                 tally.inputs = report["number"] + 1
                 tally.lines = max(tally.lines, report["lines"])
                 tally.kinds.update(report["kinds"])
@@ -177,7 +178,7 @@ def isolated(target: Target, data: bytes, folder: Path, seconds: float = SECONDS
             say(asdict(attempt(target, root, data, seconds)))
 
     child = Child(work)
-    outcomes = [Outcome(**report) for report in child.reports(2 * seconds)]
+    outcomes = [Outcome(**report) for report in child.reports(2 * WALL * seconds)]
     return child.end() or outcomes[0]
 
 

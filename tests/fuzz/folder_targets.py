@@ -319,15 +319,18 @@ FOLDER_TARGETS = {
         make_tensors,
         (mutate.change_tensors,),
         read_embedded(images="images.safetensors", texts="texts.npy"),
+        share=0.4,
     ),
-    "text embeddings": Target("texts.npy", make_texts, ARRAY, read_embedded(**ARRAYS)),
-    "owners": Target("owner.npy", make_owners, ARRAY, read_embedded(**ARRAYS, owner="owner.npy")),
-    "shard list": Target("train/shards.txt", make_shard_list, CELLS, read_embedded()),
+    "text embeddings": Target("texts.npy", make_texts, ARRAY, read_embedded(**ARRAYS), share=0.4),
+    "owners": Target(
+        "owner.npy", make_owners, ARRAY, read_embedded(**ARRAYS, owner="owner.npy"), share=0.4
+    ),
+    "shard list": Target("train/shards.txt", make_shard_list, CELLS, read_embedded(), share=0.3),
     "encoded captions": Target(
         "train/pairs-b.jsonl", make_encoded_captions, JSON_LINES, read_embedded(), share=0.2
     ),
     "encoders": Target("encoders.json", make_origin, JSON, read_origin),
-    "pattern": Target("pattern", make_patterns, (change_pattern,), read_pattern),
+    "pattern": Target("pattern", make_patterns, (change_pattern,), read_pattern, share=0.3),
     "overrides": Target("overrides", make_overrides, CELLS, read_overrides, share=0.3),
     "transformers config": bert("config.json"),
     "transformers tokenizer": bert("tokenizer.json"),

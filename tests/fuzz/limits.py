@@ -18,7 +18,10 @@ from lors.errors import LorsError
 from tests.fuzz.target import Target
 
 SECONDS = 20.0
-"""For one input. Python code is interrupted; native code that hangs is ended from outside."""
+"""Of CPU time for one input, as a busy machine may take any time for it. Python code is
+interrupted; native code that hangs is ended from outside."""
+WALL = 5
+"""So many times as long by the clock, for what sleeps or waits."""
 BYTES = 2 * 2**30
 """Of address space for one input, beyond what the process had: a file of kilobytes that asks for
 gigabytes fails here, and swaps on a user's machine."""
@@ -55,19 +58,25 @@ def bounded_time(seconds: float = SECONDS) -> Iterator[None]:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, WALL * seconds),
+    }
+    before = {number: signal.signal(number, stop) for number in timers}
+    for timer, limit in timers.values():
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
 
 
 @contextmanager
 def watched(seconds: float) -> Iterator[None]:
     """End the process, and say where it was, if the block takes so long."""
-    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or 2)
     try:
         yield
     finally:

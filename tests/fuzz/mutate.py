@@ -176,7 +176,16 @@ def change_array(data: bytes, rng: random.Random) -> bytes:
     length = int.from_bytes(data[8:start], "little")
     header, numbers = data[start : start + length].decode("latin-1"), data[start + length :]
     dtypes = ("<f4", "<f8", "<f2", ">f8", "<i4", "<u8", "|b1", "|O", "<c8", "|V4", "<M8[ns]", "|S3")
-    shapes = ("()", "(0,)", "(0, 3)", "(3, 0)", "(20,)", "(4, 5, 3)", "(20, 1, 3)", "(60, 1)")
+    shapes: tuple[str, ...] = (
+        "()",
+        "(0,)",
+        "(0, 3)",
+        "(3, 0)",
+        "(20,)",
+        "(4, 5, 3)",
+        "(20, 1, 3)",
+        "(60, 1)",
+    )
     shapes += ("(-1, 3)", "(1000000000000, 3)", "(2,) * 9", "(True, 3)", "(20.0, 3)", "[20, 3]")
     action = rng.randrange(4)
     if action == 0:

@@ -300,7 +300,7 @@ TARGETS = {
     "karpathy": Target("train.json", make_annotations, JSON, read_annotations),
     "webdataset": Target("train.tar", make_shards, (mutate.change_tar,), read_shards),
     "image": Target("image", make_images, (), read_image),
-    "embeddings": Target("images.npy", make_arrays, (mutate.change_array,), read_arrays),
+    "embeddings": Target("images.npy", make_arrays, (mutate.change_array,), read_arrays, share=0.4),
     "artefact": Target("file.safetensors", make_artifacts, TENSORS, read_artifact),
     "distilled set": Target("file.safetensors", make_sets, TENSORS, read_set, share=0.5),
     "retriever": Target("file.safetensors", make_retrievers, TENSORS, read_retriever, share=0.03),

@@ -1,4 +1,4 @@
-"""A reader with bugs, to fuzz the fuzzing: ``python -m tests.fuzz.toy FOLDER`` prints what it finds.
+"""A reader with bugs, to fuzz the fuzzing: ``python -m tests.fuzz.toy FOLDER`` says what is found.
 
 It is a process of its own, without threads, so that it can be forked at any time.
 """
@@ -43,7 +43,7 @@ def read_deadly(root: Path) -> None:
         while True:
             pass
     if data == b"native":  # as code that never comes back to Python
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGPROF})
         time.sleep(1000)
     if data == b"abort":
         os.abort()
@@ -84,7 +84,7 @@ def blind(folder: Path) -> list[str]:
 
 
 def main(folder: Path) -> None:
-    one = {"hang": 1.0, "native": 1.0}
+    soon = {"hang": 1.0, "native": 0.2}
     report = {
         "once": explore(folder / "once", read, INPUTS),
         "again": explore(folder / "again", read, 100, 1500, INPUTS),
@@ -92,7 +92,7 @@ def main(folder: Path) -> None:
         "mortal": explore(folder / "mortal", read_mortal, 200),
         "deadly": {
             data.decode(): isolated(
-                target(read_deadly), data, folder / "there", one.get(data.decode(), 60.0)
+                target(read_deadly), data, folder / "there", soon.get(data.decode(), 60.0)
             ).kind
             for data in DEADLY
         },
