@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,13 +33,13 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def parameter(case: str) -> object:
+def parameter(case: str) -> Any:
     reason = CASES_PENDING.get(case)
     marks = pytest.mark.xfail(strict=True, reason=reason) if reason else ()
     return pytest.param(case, marks=marks, id=case)
 
 
-@pytest.mark.parametrize("case", map(parameter, CASES))
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 def test_what_was_found_is_refused_with_a_sentence_or_read_correctly(
     case: str, tmp_path: Path
 ) -> None:
