@@ -6,10 +6,12 @@ fit, and a flipped bit in a number would go unnoticed.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -24,7 +26,18 @@ from torch import Tensor
 from lors.errors import InputError, choose
 from lors.headers import FORMAT, HEADERS, parse_header
 
-__all__ = ["FORMAT", "home", "load", "open_artifact", "save", "versions", "write_text", "writing"]
+__all__ = [
+    "FORMAT",
+    "home",
+    "leftovers",
+    "load",
+    "open_artifact",
+    "remove_leftovers",
+    "save",
+    "versions",
+    "write_text",
+    "writing",
+]
 
 TENSORS = 10_000
 DTYPES = {"BF16", "F16", "F32", "F64", "I32", "I64", "U8", "BOOL"}
@@ -55,6 +68,17 @@ def writing(path: Path) -> Iterator[Path]:
             _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def leftovers(folder: Path, name: str = "") -> list[Path]:
+    """What ``writing`` left in a folder when its process was killed, of one file or of all."""
+    return sorted(folder.glob(f".{glob.escape(name) or '*'}.*.tmp"))
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what a killed process left. Only for who holds the lock of what is written there."""
+    for path in leftovers(folder, name):
+        path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -97,7 +121,10 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
         try:
             save_file(plain, temporary, metadata={"lors": text})
         except SafetensorError as error:  # its way to say that the disk is full
-            raise OSError(f"cannot write {str(path)!r}: {error}") from None
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise OSError(f"cannot write {str(path)!r}: {error}") from None
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
         temporary.chmod(permissions)  # it writes files that only their owner can read
 
 

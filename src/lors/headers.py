@@ -82,6 +82,10 @@ class CheckpointHeader(Header):
 class ExpertHeader(Header):
     origin: dict[str, Any]
     epochs: list[Annotated[int, Field(ge=0)]] = []
+    checks: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        [], description="of each snapshot; experts written before there were any have none"
+    )
+    learned_check: int | None = None
 
     @field_validator("epochs")
     @classmethod

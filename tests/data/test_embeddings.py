@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lors.data import load_pairs
 from lors.distilled import DistilledSet
 from lors.errors import InputError
 from lors.pipeline import evaluate_set
+from lors.workbench import Workbench
 
 
 def config(folder: Path, **settings: object) -> DataConfig:
@@ -276,3 +278,36 @@ def test_a_selection_from_shards_shows_the_captions(
         line["image"] for lines in chosen[4:] for line in lines
     ]
     assert all(line["text"].startswith("caption") for lines in chosen for line in lines)
+
+
+def test_two_roots_that_only_numbers_tell_apart_share_nothing(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Archives and container images set all times equal."""
+    other = tmp_path_factory.mktemp("other")
+    for side in ("images", "texts"):
+        array = np.load(folder / f"{side}.npy")
+        np.save(other / f"{side}.npy", array[::-1].copy())
+    for root in (folder, other):
+        for path in root.iterdir():
+            os.utime(path, (0, 0))
+    here, there = (
+        load_config(
+            "features-lors",
+            [
+                f"data.root={root}",
+                "data.annotations={images: images.npy, texts: texts.npy}",
+                "experts.count=1",
+                "experts.epochs=3",
+                "distill.budget=10",
+            ],
+        )
+        for root in (folder, other)
+    )
+    ours, theirs = (Workbench(asked).experts() for asked in (here, there))
+    assert ours.folder != theirs.folder
+    assert not torch.equal(ours.snapshots(0, [3]), theirs.snapshots(0, [3]))
+    moved = tmp_path_factory.mktemp("moved") / "data"
+    shutil.copytree(folder, moved)
+    again = here.model_copy(update={"data": here.data.model_copy(update={"root": moved})})
+    assert Workbench(again).experts().folder == ours.folder

@@ -80,6 +80,8 @@ def compare(
         raise InputError("a table of times is for one process at a time: run it without torchrun")
     records: list[Record] = []
     with sole_user(out):
+        if ranks.rank() == 0:
+            artifacts.remove_leftovers(out)
         references = _prepare(cells, out, progress)
         mine, where = ranks.share(runs), ranks.share(folders)
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
@@ -226,6 +228,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
         most = max(group, key=lambda cell: cell.config.experts.count)
         bench = Workbench(most.config, progress)
         bench.experts()
+        key = f"{key} {bench.pairs.fingerprint}"
         if key not in known:
             known[key] = summarise(full_data(bench))["chosen"]
             if ranks.rank() == 0:

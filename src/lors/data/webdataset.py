@@ -19,13 +19,15 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.digests import file_digests
 from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
 from lors.errors import InputError
+from lors.progress import Progress
 
-__all__ = ["find_shards", "read_webdataset", "shard_items", "shard_version"]
+__all__ = ["find_shards", "read_webdataset", "shard_items"]
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
@@ -39,12 +41,14 @@ Place = tuple[int, int]
 """Where a member's bytes are in its shard: offset and size."""
 
 
-def read_webdataset(config: DataConfig) -> dict[str, list[Item]]:
+def read_webdataset(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """The splits whose shards are named in ``config.annotations``."""
-    root = root_folder(config)
+    shards = find_shards(config)
+    every = list(dict.fromkeys(shard for paths in shards.values() for shard in paths))
+    digests = dict(zip(every, file_digests(root_folder(config), every, progress), strict=True))
     return {
-        split: [item for shard in shards for item in shard_items(root, shard)]
-        for split, shards in find_shards(config).items()
+        split: [item for shard in paths for item in shard_items(shard, digests[shard])]
+        for split, paths in shards.items()
     }
 
 
@@ -66,26 +70,24 @@ def find_shards(config: DataConfig) -> dict[str, list[Path]]:
     }
 
 
-def shard_items(root: Path, shard: Path) -> list[Item]:
+def shard_items(shard: Path, digest: str = "") -> list[Item]:
     """What one shard holds, in its order.
+
+    Args:
+        shard: a tar file.
+        digest: of its content; an item's key is this, a bar, and the key in the shard.
 
     Raises:
         InputError: it is damaged, or a key lacks an image or a caption.
     """
-    version, items = shard_version(root, shard), []
+    items = []
     for key, members in _index(shard).items():
         where = f"{key!r} in the shard {str(shard)!r}"
         image = _first(members, IMAGES, where, "image")
         captions = _captions(shard, members, where)
         load = partial(_load, shard, members[image], where)
-        items.append(Item(f"{version}|{key}", captions, load))
+        items.append(Item(f"{digest}|{key}", captions, load))
     return items
-
-
-def shard_version(root: Path, shard: Path) -> str:
-    """Changes when the shard does; the key of an item is this, a bar, and the key in its shard."""
-    stat = shard.stat()
-    return f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
 
 
 def _index(shard: Path) -> dict[str, dict[str, Place]]:

@@ -15,13 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from PIL import Image
 from safetensors.torch import save_file
 
 from lors import artifacts
 from lors.analysis.neighbours import nearest_captions
 from lors.config import load_config
+from lors.data.arrays import write_array
 from lors.distilled import KIND
 from lors.errors import InputError
 from lors.folders import CARD, SET
@@ -135,7 +135,7 @@ def _write_similarity(run: Run, folder: Path) -> dict[str, str]:
     values = run.distilled.pairs.similarity.matrix().detach().float().cpu().numpy()
     what = "the similarity S: a row per image, a column per text"
     if len(values) > CSV_PAIRS:
-        np.save(folder / "similarity.npy", values)
+        write_array(folder / "similarity.npy", values)
         return {"similarity.npy": what}
     with (folder / "similarity.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
