@@ -95,7 +95,7 @@ def test_the_set_in_it_is_the_set(exported: Path, tiny_run: Path) -> None:
     for name, tensor in ours.pairs.state_dict().items():
         assert torch.equal(tensor, theirs.pairs.state_dict()[name])
     texts = load_file(exported / "texts.safetensors")["texts"]
-    assert torch.equal(texts, ours.pairs.texts)
+    assert torch.equal(texts, ours.texts)
     assert load_config(exported / "config.yaml") == load_config(tiny_run / "config.yaml")
 
 
@@ -116,7 +116,7 @@ def test_features_come_without_pictures(
     export(Run(features_run), out)
     assert not list(out.rglob("*.png"))
     features = load_file(out / "features.safetensors")["images"]
-    assert torch.equal(features, Run(features_run).distilled.pairs.images)
+    assert torch.equal(features, Run(features_run).distilled.images)
     text = (out / "README.md").read_text("utf-8")
     assert "real images nearest to them are left out on purpose" in text
     assert set(load_dataset(str(out), split="train")["index"]) == set(range(len(features)))

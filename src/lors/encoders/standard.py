@@ -41,3 +41,8 @@ class Standard(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         return (features - self.mean) / self.scale
+
+    def inverse(self, standardised: Tensor) -> Tensor:
+        """The features that were standardised."""
+        mean, scale = (part.to(standardised) for part in (self.mean, self.scale))
+        return standardised * scale + mean

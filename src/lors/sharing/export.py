@@ -50,9 +50,9 @@ def export(run: Run, out: Path) -> None:
     """
     with _new_folder(out) as folder:
         files = {**_write_pairs(run, folder), **_write_similarity(run, folder)}
-        texts = {"texts": run.distilled.pairs.texts.detach().cpu().contiguous()}
+        texts = {"texts": run.distilled.texts.cpu().contiguous()}
         save_file(texts, folder / "texts.safetensors")
-        files["texts.safetensors"] = "the texts, as embeddings"
+        files["texts.safetensors"] = "the texts, as embeddings of the text encoder"
         header, tensors = artifacts.load(run.set_path, KIND)
         artifacts.save(folder / SET, KIND, public_header(header), tensors)
         files[SET] = "the set itself, for `lors`: all of this in full precision"
@@ -84,7 +84,7 @@ def _write_pairs(run: Run, folder: Path) -> dict[str, str]:
     """The images or features, and a line of JSON for each pair."""
     rows = _pairs(run)
     if run.distilled.config.encoder.space == "features":
-        features = {"images": run.distilled.pairs.images.detach().cpu().contiguous()}
+        features = {"images": run.distilled.images.cpu().contiguous()}
         save_file(features, folder / "features.safetensors")
         _write_lines(folder / "pairs.jsonl", rows)
         return {
