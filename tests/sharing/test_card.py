@@ -153,7 +153,7 @@ def test_a_set_is_in_the_units_of_its_data(tmp_path: Path) -> None:
         real = torch.from_numpy(np.load(tmp_path / f"{side}.npy"))
         for rows in found:
             assert len(rows) == 60
-            assert torch.cdist(rows, real).min(1).values.max() < 1e-5
+            assert torch.cdist(rows.double(), real.double()).min(1).values.max() < 1e-5
 
 
 def test_selected_pairs_are_not_called_synthetic(tiny_run: Path) -> None:
