@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +151,17 @@ def test_a_failed_export_leaves_nothing(embeddings_run: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"data\.root"):
         export(Run(embeddings_run, ["data.root=/absent"]), tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_export_left_is_removed(tiny_run: Path, tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    begun = f".out.export-{platform.node()}-"
+    dead, alive = (tmp_path / f"{begun}{process}" for process in (ended.pid, os.getppid()))
+    for folder in (dead, alive, tmp_path / ".out.export-elsewhere-1"):
+        folder.mkdir()
+    export(Run(tiny_run), tmp_path / "out")
+    assert not dead.exists()
+    assert alive.exists()
+    assert (tmp_path / ".out.export-elsewhere-1").exists()
+    assert (tmp_path / "out" / SET).is_file()

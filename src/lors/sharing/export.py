@@ -7,14 +7,17 @@ See https://huggingface.co/docs/datasets/image_dataset.
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
+import platform
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+import psutil
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -68,11 +71,18 @@ def _new_folder(out: Path) -> Iterator[Path]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is there already: choose another --out, or delete it")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".export-", dir=out.parent) as temporary:
-        folder = Path(temporary) / out.name
-        folder.mkdir()
+    begun = f".{out.name}.export-{platform.node()}-"
+    for left in out.parent.glob(f"{glob.escape(begun)}*"):
+        process = left.name.removeprefix(begun)
+        if process.isdigit() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
+    folder = out.with_name(f"{begun}{os.getpid()}")
+    folder.mkdir()
+    try:
         yield folder
         os.replace(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _configuration(run: Run) -> str:
