@@ -6,13 +6,19 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-__all__ = ["DivergedError", "InputError", "LorsError", "choose", "suggestion"]
+__all__ = ["DivergedError", "InputError", "LorsError", "choose", "shortened", "suggestion"]
 
 T = TypeVar("T")
+
+SENTENCE = 1200
+"""The most characters of a message: it quotes files and settings, which may hold anything."""
 
 
 class LorsError(Exception):
     """Something the user can put right; the message is one sentence that says how."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message, SENTENCE))
 
 
 class InputError(LorsError):
@@ -32,6 +38,18 @@ class DivergedError(LorsError):
         self.part = part
 
 
+def shortened(text: str, length: int = 200) -> str:
+    """A text of at most so many characters, cut in its middle: messages end with what to do.
+
+    >>> shortened("a name of 5,000 characters", 16)
+    'a name … racters'
+    """
+    if len(text) <= length:
+        return text
+    kept = length - len(" … ")
+    return f"{text[: kept - kept // 2]} … {text[len(text) - kept // 2 :]}"
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` for the nearest known name, or the list of them.
 
@@ -39,7 +57,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "; did you mean 'lowrank'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name[:100], known, n=1)  # quadratic in the name's length
     if near:
         return f"; did you mean {near[0]!r}?"
     return "; known: " + ", ".join(known[:20]) + (", …" if len(known) > 20 else "")

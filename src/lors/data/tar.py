@@ -72,8 +72,8 @@ def _walk(file: BinaryIO, length: int) -> Iterator[Member]:
             if kind == SPARSE or any(key.startswith(b"GNU.sparse") for key in given):
                 raise TarError(f"it holds a sparse file at byte {at:,}: pack it without --sparse")
             size = _decimal(given[b"size"], at) if b"size" in given else size
-            if kind in REGULAR:
-                yield Member(_name(header, given, at), start, size)
+            if kind in REGULAR and not (name := _name(header, given, at)).endswith("/"):
+                yield Member(name, start, size)  # a slash at the end: an old program's folder
             size = 0 if kind in NO_DATA else size
             given, extended = {}, 0
         at = start + -(-size // BLOCK) * BLOCK
