@@ -23,6 +23,7 @@ from torch import Tensor
 
 from lors.errors import InputError, choose
 from lors.headers import FORMAT, HEADERS, parse_header
+from lors.memory import check_fits
 
 __all__ = ["FORMAT", "home", "load", "open_artifact", "save", "versions", "write_text", "writing"]
 
@@ -177,6 +178,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
         InputError: as ``open_artifact``; or a checksum does not fit, or a number is not finite.
     """
     with open_artifact(path, kind) as (header, handle):
+        check_fits(path.stat().st_size, repr(str(path)))
         # Copies, because what the handle gives changes, or crashes, with the file below it.
         tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118
     if header["checksum"] not in (None, _checksum(tensors)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,9 +32,9 @@ def _not_tiny(value: float) -> float:
 
 # These bounds are far beyond use. Without them, a slip of the keyboard or a stranger's file
 # overflows somewhere deep in torch, or takes all memory.
-LARGE, TINY = 1e9, 1e-12
-Count = Annotated[int, Field(gt=0, le=10**9)]
-Number = Annotated[int, Field(ge=0, le=10**9)]
+LARGE, TINY = 1e30, 1e-12
+Count = Annotated[int, Field(gt=0, le=10**12)]
+Number = Annotated[int, Field(ge=0, le=10**12)]
 Epochs = Annotated[int, Field(gt=0, le=10**5)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0, le=LARGE, allow_inf_nan=False), AfterValidator(_not_tiny)]
@@ -44,6 +45,8 @@ SplitName = Literal["train", "val", "test"]
 
 def _expanded(path: Path) -> Path:
     """``~`` is the home folder."""
+    if len(str(path)) > 4096 or any(len(os.fsencode(part)) > 255 for part in path.parts):
+        raise ValueError("should be a path, and is longer than any")
     try:
         return path.expanduser()
     except RuntimeError as error:  # there is no such user
