@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lors.errors import InputError, choose
+from lors.errors import InputError, choose, out_of_memory
 from lors.headers import FORMAT, HEADERS, parse_header
 from lors.memory import check_fits
 
@@ -129,6 +129,13 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
         raise InputError(f"there is no file {str(path)!r}")
     try:
         handle = safe_open(path, "pt")
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(
+            f"{str(path)!r} has {path.stat().st_size / 2**30:,.1f} GiB, more than fit in memory "
+            "here: check that it is what it should be"
+        ) from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
     with handle:
