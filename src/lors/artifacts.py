@@ -23,8 +23,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lors.errors import InputError, choose
+from lors.errors import InputError, choose, out_of_memory
 from lors.headers import FORMAT, HEADERS, parse_header
+from lors.memory import check_fits
 
 __all__ = [
     "FORMAT",
@@ -155,6 +156,13 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
         raise InputError(f"there is no file {str(path)!r}")
     try:
         handle = safe_open(path, "pt")
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(
+            f"{str(path)!r} has {path.stat().st_size / 2**30:,.1f} GiB, more than fit in memory "
+            "here: check that it is what it should be"
+        ) from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
     with handle:
@@ -204,6 +212,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
         InputError: as ``open_artifact``; or a checksum does not fit, or a number is not finite.
     """
     with open_artifact(path, kind) as (header, handle):
+        check_fits(path.stat().st_size, repr(str(path)))
         # Copies, because what the handle gives changes, or crashes, with the file below it.
         tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118
     if header["checksum"] not in (None, _checksum(tensors)):

@@ -273,8 +273,16 @@ class DistilledSet:
             if standard is None:
                 continue
             size = wanted.get(name, len(standard.mean.reshape(-1)))
+            if not all(_takes(part, images) for part in (standard.mean, standard.scale)):
+                raise ValueError(f"{name} is {standard.mean.dtype} and {standard.scale.dtype}")
             if standard.mean.shape != (size,) or standard.scale.shape or not standard.scale > 0:
                 raise ValueError(f"{name} does not standardise {size} numbers")
+
+
+def _takes(part: Tensor, images: Tensor) -> bool:
+    """Whether a part of a standardisation leaves numbers of the type that networks here take."""
+    widest = torch.promote_types(torch.float32, images.dtype)
+    return part.is_floating_point() and torch.promote_types(part.dtype, widest) == widest
 
 
 def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> None:

@@ -126,9 +126,9 @@ class Workbench:
         image_standard = self.like.image_standard if self.like and same_trunk else None
         text_standard = self.like.text_standard if self.like else None
         if config.standardise and features is not None:
-            image_standard = image_standard or Standard.fit(features)
+            image_standard = image_standard or Standard.fit(features, "image features")
         if config.standardise:
-            text_standard = text_standard or Standard.fit(self._texts("train"))
+            text_standard = text_standard or Standard.fit(self._texts("train"), "text embeddings")
         return Frozen(
             text_dim=self.text_trunk.dim,
             feature_dim=None if features is None else features.shape[1],

@@ -14,6 +14,8 @@ from safetensors.numpy import save_file
 from lors import load_config, run
 from lors.config import DataConfig
 from lors.data import load_pairs
+from lors.data.arrays import read_tensor
+from lors.data.shards import Shard
 from lors.distilled import DistilledSet
 from lors.errors import InputError
 from lors.pipeline import evaluate_set
@@ -311,3 +313,42 @@ def test_two_roots_that_only_numbers_tell_apart_share_nothing(
     shutil.copytree(folder, moved)
     again = here.model_copy(update={"data": here.data.model_copy(update={"root": moved})})
     assert Workbench(again).experts().folder == ours.folder
+
+
+def test_images_without_captions_are_refused(folder: Path) -> None:
+    np.save(folder / "texts.npy", np.zeros((200, 0, 10), np.float32))
+    with pytest.raises(InputError, match=r"\(200, 0, 10\) give images no caption"):
+        load_pairs(config(folder), 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e-30])
+def test_embeddings_that_are_all_alike_are_blamed_on_the_data(folder: Path, value: float) -> None:
+    np.save(folder / "texts.npy", np.full((200, 10), value, np.float32))
+    overrides = [f"data.root={folder}", "data.annotations.images=images.npy"]
+    made = load_config("features", [*overrides, "data.annotations.texts=texts.npy"])
+    with pytest.raises(InputError, match="text embeddings of the training data are all alike"):
+        run(made, folder / "run")
+
+
+def test_safetensors_larger_than_memory_are_not_read_at_once(folder: Path) -> None:
+    rows = 2**37  # 2 TiB, of which the disk holds a hole
+    header = {"images": {"dtype": "F32", "shape": [rows, 4], "data_offsets": [0, rows * 16]}}
+    text = json.dumps(header).encode()
+    with (folder / "images.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + np.arange(4, dtype="<f4").tobytes())
+        file.truncate(8 + len(text) + rows * 16)
+    array = read_tensor(folder / "images.safetensors", "images")
+    assert array.shape == (rows, 4)
+    block = next(Shard.of(array, folder / "images.safetensors").blocks())
+    assert block[:2].tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (3,)])
+def test_tensors_of_odd_shapes_are_read_as_they_are(folder: Path, shape: tuple[int, ...]) -> None:
+    save_file({"x": np.ones(shape, np.float32), "y": np.ones(5)}, folder / "odd.safetensors")
+    assert read_tensor(folder / "odd.safetensors", "x").shape == shape
+    with pytest.raises(InputError, match="name the right one 'z'"):
+        read_tensor(folder / "odd.safetensors", "z")
+    save_file({"x": np.ones(3, np.int32)}, folder / "whole.safetensors")
+    with pytest.raises(InputError, match="I32: give finite floating-point"):
+        read_tensor(folder / "whole.safetensors", "x")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from lors.cli.app import app, console
-from lors.errors import InputError, LorsError
+from lors.errors import InputError, LorsError, explained
 from lors.stopping import stop_now
 
 # isort: off
@@ -35,12 +35,10 @@ def main() -> None:
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        _fail(
-            f"{error.strerror or error}{where}. What was saved before is whole: put this right, "
-            "and the same command continues"
-        )
+    except (OSError, MemoryError, RuntimeError) as error:
+        if (sentence := explained(error)) is None:
+            raise
+        _fail(sentence)
         sys.exit(1)
 
 

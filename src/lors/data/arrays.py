@@ -1,19 +1,24 @@
-"""Arrays in .npy files."""
+"""Arrays in .npy and .safetensors files."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from lors.artifacts import writing
-from lors.errors import InputError
+from lors.errors import InputError, out_of_memory
 
-__all__ = ["read_array", "write_array", "write_blocks"]
+__all__ = ["read_array", "read_tensor", "write_array", "write_blocks"]
+
+FLOATS = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
+"""The types of embeddings, by the names of safetensors."""
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -25,6 +30,8 @@ def read_array(path: Path) -> np.ndarray:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # on damaged files, numpy raises anything
+        if out_of_memory(error):
+            raise
         reason = " ".join(str(error).split()) or type(error).__name__
         if "pickle" in reason:  # it goes on to tell how to unpickle it all the same
             reason = "it is not an .npy file of plain numbers"
@@ -76,3 +83,43 @@ def _reserve(file: BinaryIO, count: int) -> None:
     except OSError as error:  # some file systems cannot
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
             raise
+
+
+def read_tensor(path: Path, name: str) -> np.ndarray:
+    """A tensor of floating-point numbers in a .safetensors file, memory-mapped.
+
+    Args:
+        path: the file.
+        name: of the tensor; if there is only one, it may have any.
+
+    Raises:
+        InputError: the file is damaged, or has no such tensor.
+    """
+    try:
+        with safe_open(path, "np") as handle:  # checks that offsets, shapes and sizes fit
+            names = list(handle.keys())
+            if name not in names and len(names) != 1:
+                raise InputError(f"{str(path)!r} holds {names[:5]}: name the right one {name!r}")
+            name = name if name in names else names[0]
+            entry = handle.get_slice(name)
+            shape, dtype = tuple(entry.get_shape()), FLOATS.get(entry.get_dtype())
+        if dtype is None:
+            raise InputError(
+                f"the embeddings {str(path)!r} are {entry.get_dtype()}: give finite floating-point "
+                f"numbers, one of {', '.join(FLOATS)}"
+            )
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        return np.memmap(path, dtype, "r", _offset(path, name), shape)
+    except (OSError, ValueError, TypeError, LookupError, SafetensorError) as error:
+        if out_of_memory(error):
+            raise
+        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
+
+
+def _offset(path: Path, name: str) -> int:
+    """Where the numbers of a tensor begin."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        first, _ = json.loads(file.read(length))[name]["data_offsets"]
+        return 8 + length + int(first)

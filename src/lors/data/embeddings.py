@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from lors.config import DataConfig
-from lors.data.arrays import read_array
+from lors.data.arrays import read_array, read_tensor
 from lors.data.cache import fingerprint
 from lors.data.captions import ShardedCaptions
 from lors.data.digests import file_digests
@@ -170,6 +169,8 @@ def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard,
             f"image embeddings {image.shape} and text embeddings {text.shape} do not fit: give "
             "(M, f) and (M, d) or (M, captions, d)"
         )
+    if text.ndim == 3 and not text.shape[1]:
+        raise InputError(f"the text embeddings {str(texts)!r} {text.shape} give images no caption")
     shards = Shard.of(image, images), Shard.of(text, texts)
     if owner is None:
         captions = 1 if text.ndim == 2 else text.shape[1]
@@ -230,7 +231,7 @@ def _held(rows: ShardedRows) -> Features:
 
 def _read(path: Path, side: str) -> np.ndarray:
     """An array of floating-point numbers that are finite as float32, too."""
-    array = _read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
+    array = read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
     largest = float(np.finfo(np.float32).max)  # NaN is in no range either
     real = np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0
     if not real or not all(
@@ -238,16 +239,4 @@ def _read(path: Path, side: str) -> np.ndarray:
         for block in Shard.of(array, path).blocks()
     ):
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
-    return array
-
-
-def _read_tensor(path: Path, side: str) -> np.ndarray:
-    try:
-        with safe_open(path, "np") as handle:
-            names = list(handle.keys())
-            if side not in names and len(names) != 1:
-                raise InputError(f"{str(path)!r} holds {names[:5]}: name the right one {side!r}")
-            array: np.ndarray = handle.get_tensor(side if side in names else names[0])
-    except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
-        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
     return array

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
+from lors.data.tar import TarError, tar_members
 from lors.errors import InputError
 from lors.progress import Progress
 
@@ -94,32 +94,19 @@ def _index(shard: Path) -> dict[str, dict[str, Place]]:
     """The places of the members of each key, by kind; links, folders and devices do not count."""
     index: dict[str, dict[str, Place]] = {}
     try:
-        with tarfile.open(shard, "r:") as tar:
-            for member in _forwards(tar):
-                name = NAME.fullmatch(member.name)
-                if name and member.isreg() and not member.issparse():
-                    key, kind = name[1], name[2].lower()
-                    if kind in index.setdefault(key, {}):
-                        raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
-                    index[key][kind] = (member.offset_data, member.size)
-    except InputError:
-        raise
-    except Exception as error:  # on damaged files, tarfile raises anything
+        for member in tar_members(shard):
+            name = NAME.fullmatch(member.name)
+            if name:
+                key, kind = name[1], name[2].lower()
+                if kind in index.setdefault(key, {}):
+                    raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
+                index[key][kind] = (member.offset, member.size)
+    except (TarError, OSError) as error:
         raise InputError(
             f"cannot read the shard {str(shard)!r}: {error}; it must be a complete tar file, "
             "not compressed"
         ) from None
     return index
-
-
-def _forwards(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members in order; a negative size leads Python before 3.13.6 back, and round for ever."""
-    reached = -1
-    for member in tar:
-        if member.offset <= reached or member.size < 0:
-            raise InputError(f"the shard {str(tar.name)!r} is damaged: a size is negative")
-        reached = member.offset
-        yield member
 
 
 def _first(members: Mapping[str, Place], kinds: tuple[str, ...], where: str, what: str) -> str:

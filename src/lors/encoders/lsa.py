@@ -98,6 +98,8 @@ class Lsa:
                     f"{len(terms)} terms, idf {tuple(idf.shape)} and components "
                     f"{tuple(components.shape)} do not belong together"
                 )
+            if not (idf.is_floating_point() and components.is_floating_point()):
+                raise ValueError(f"idf is {idf.dtype} and the components are {components.dtype}")
             return cls([str(term) for term in terms], idf.numpy(), components.numpy())
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the saved text trunk is damaged: {error!r}") from None
