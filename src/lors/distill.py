@@ -323,7 +323,7 @@ def distill(
         checkpoint()
     stop = False
     with unbroken() as asked_to_stop:
-        for _ in progress.track(todo, "distil", len(todo)):
+        for _ in progress.track(todo, "distil", config.iterations, run.iteration):
             record = _iterate(run, matcher, recall)
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})

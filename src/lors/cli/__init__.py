@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 
 from lors.cli.app import app, console
+from lors.cli.display import LOADING, Display
+from lors.cli.work import printable
 from lors.errors import InputError, LorsError
 from lors.stopping import stop_now
 
@@ -29,6 +32,7 @@ DIVIDED = ("experts", "distill", "compare", "evaluate", "select", "encode")
 def main() -> None:
     """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
     signal.signal(signal.SIGTERM, stop_now)
+    _print_anything()
     try:
         with _joined():
             app()
@@ -44,6 +48,16 @@ def main() -> None:
         sys.exit(1)
 
 
+def _print_anything() -> None:
+    """Let output replace characters that its encoding lacks, as in a log of plain ASCII.
+
+    Otherwise a ± in the table of results would end a run with a traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def _joined() -> Iterator[None]:
     """Join the other processes, if torchrun started this one; all but rank 0 keep silent."""
@@ -53,14 +67,18 @@ def _joined() -> Iterator[None]:
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if command not in DIVIDED:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
-    from lors import ranks  # here, because torch takes seconds to import
+    console.quiet = os.environ["RANK"] != "0"
+    with Display(LOADING) as display, ExitStack() as stack:
+        from lors import ranks  # here, because torch takes seconds to import
 
-    with ranks.joined():
-        console.quiet = ranks.rank() > 0
+        display.doing("waiting for the other processes")
+        stack.enter_context(ranks.joined())
+        joined = stack.pop_all()
+    with joined:
         yield
 
 
 def _fail(sentence: str) -> None:
     who = f"rank {rank}: " if (rank := os.environ.get("RANK", "0")) != "0" else ""
-    text = f"[bold red]{who}error:[/] {escape(sentence)}"
+    text = f"[bold red]{who}error:[/] {escape(printable(sentence))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
