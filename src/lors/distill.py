@@ -310,7 +310,7 @@ def distill(
         checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
             SIGINT or SIGTERM asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         The set with the best validation recall, or the last one if recall was never asked; with

@@ -19,6 +19,9 @@ __all__ = ["Bars"]
 NARROW, WIDE = 8, 24
 """How wide a bar may be, in characters."""
 
+SPARE = 4
+"""Lines of the screen that are kept free of finished rows: for rows to come."""
+
 
 class Bars(Works):
     """Shows each kind of work as a row: the work, a bar, the count, the time left, the facts.
@@ -59,6 +62,7 @@ class Bars(Works):
 
     def _begin(self, what: str, total: int, done: int) -> Work:
         work = super()._begin(what, total, done)
+        self._make_room()
         text = "  " * (len(self._works) - 1) + what
         self._tasks[work] = self.rows.add_task(text, total=total or None, completed=done, work=work)
         return work
@@ -74,6 +78,15 @@ class Bars(Works):
         if not work.total or work is not self._works[0]:
             self.rows.remove_task(task)
         super()._end(work)
+
+    def _make_room(self) -> None:
+        """Let the oldest finished rows scroll away; rows below the screen would not be seen."""
+        console, under_way = self.rows.console, self._tasks.values()
+        finished = [task for task in self.rows.tasks if task.id not in under_way]
+        excess = len(self.rows.tasks) + SPARE - console.height
+        for task in finished[: max(0, excess)]:
+            console.print(self.rows.make_tasks_table([task]))
+            self.rows.remove_task(task.id)
 
 
 class _What(ProgressColumn):

@@ -156,7 +156,7 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return "-:--:--"
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
