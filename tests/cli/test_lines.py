@@ -87,7 +87,7 @@ def test_work_that_fails_says_where_it_stopped() -> None:
     log.stop()  # as by an exception, whose traceback keeps the iterator alive
     assert log.lines[-1] == "0:00:02 distil 0/9, stopped after 0:00:02"
     written = log.text
-    items.close()
+    del items
     assert log.text == written
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-from lors.cli.app import app, console
+from lors.cli.app import app, console, end_interrupted
 from lors.cli.display import LOADING, Display
 from lors.cli.work import printable
 from lors.errors import InputError, LorsError
@@ -36,6 +36,8 @@ def main() -> None:
     try:
         with _joined():
             app()
+    except KeyboardInterrupt as stop:
+        end_interrupted(type(stop))
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -10,11 +9,10 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from lors.cli.app import console
+from lors.cli.app import console, end_interrupted
 from lors.cli.bars import Bars
 from lors.cli.lines import Lines
 from lors.progress import Silent
-from lors.stopping import Terminated
 
 __all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
@@ -83,10 +81,7 @@ class Display:
         if self._shown is not None:
             self._shown.stop()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            if not console.quiet:
-                text = "Interrupted. The same command continues where it stopped."
-                Console(stderr=True).print(text)
-            sys.exit(143 if issubclass(kind, Terminated) else 130)
+            end_interrupted(kind)
 
     def doing(self, what: str) -> None:
         """Show what is happening until something can be counted."""

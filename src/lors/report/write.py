@@ -39,6 +39,7 @@ def write_report(
 
     Raises:
         InputError: the path holds nothing to report on, or something damaged.
+        LorsError: the file cannot be written.
     """
     path = Path(path)
     if is_comparison(path):
@@ -51,7 +52,7 @@ def write_report(
     try:
         artifacts.write_text(page, render(content["title"], content))
     except OSError as error:
-        raise InputError(f"cannot write the report {str(page)!r}: {error}") from None
+        raise LorsError(f"cannot write the report {str(page)!r}: {error}") from None
     return page
 
 
