@@ -28,8 +28,10 @@ def started(output: int, folder: Path, **environment: str) -> Iterator[subproces
     with subprocess.Popen(
         command, stdout=output, stderr=subprocess.PIPE, env={**os.environ, **environment}
     ) as process:
-        yield process
-        process.send_signal(signal.SIGTERM)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
         _, errors = process.communicate()
     assert process.returncode == 143, errors
     assert b"The same command continues" in errors
@@ -41,7 +43,7 @@ def test_a_log_says_at_once_what_is_loading_and_an_interruption_then_is_no_trace
     inlet, outlet = os.pipe()
     with os.fdopen(inlet) as log, started(outlet, tmp_path, FORCE_COLOR="1"):
         os.close(outlet)
-        assert log.readline() == f"0:00:00 {LOADING}\n"
+        assert log.readline().partition(" ")[2] == f"{LOADING}\n"
 
 
 def test_a_terminal_shows_what_is_loading(tmp_path: Path) -> None:
