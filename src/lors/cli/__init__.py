@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from lors.cli.app import app, console, end_interrupted
-from lors.cli.display import LOADING, Display
+from lors.cli.display import Display
 from lors.cli.work import printable
 from lors.errors import InputError, LorsError
 from lors.stopping import stop_now
@@ -70,7 +70,7 @@ def _joined() -> Iterator[None]:
     if command not in DIVIDED:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
     console.quiet = os.environ["RANK"] != "0"
-    with Display(LOADING) as display, ExitStack() as stack:
+    with Display("loading PyTorch") as display, ExitStack() as stack:
         from lors import ranks  # here, because torch takes seconds to import
 
         display.doing("waiting for the other processes")
