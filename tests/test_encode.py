@@ -92,7 +92,7 @@ def encoded_here(settings: dict[str, object], out: str) -> int:
     made = []
 
     class Counting:
-        def track(self, items, what, total):  # type: ignore[no-untyped-def]
+        def track(self, items, what, total, done=0):  # type: ignore[no-untyped-def]
             for item in items:
                 before = item.done()
                 yield item

@@ -318,7 +318,7 @@ def distill(
         checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
             SIGINT or SIGTERM asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         The set with the best validation recall, or the last one if recall was never asked; with
@@ -331,7 +331,7 @@ def distill(
         checkpoint()
     stop = False
     with unbroken() as asked_to_stop:
-        for _ in progress.track(todo, "distil", len(todo)):
+        for _ in progress.track(todo, "distil", config.iterations, run.iteration):
             record = _iterate(run, matcher, recall)
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})

@@ -99,7 +99,7 @@ def encode_shards(
     Args:
         config: the shards, ``data.source=webdataset``, and the trunks.
         out: the folder for the embeddings: a folder of each split is made in it.
-        progress: who to tell about long work.
+        progress: reports long-running work.
         batch: images decoded at a time.
 
     Raises:

@@ -209,9 +209,10 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
-        count, together = self.config.experts.count, self.data_parallel
+        count, epochs = self.config.experts.count, self.config.experts.epochs
+        together = self.data_parallel
         with cache_errors(folder):
-            train_missing(store, count, self._snapshots, self.progress, together)
+            train_missing(store, count, epochs, self._snapshots, self.progress, together=together)
         store.tidy()
         return store
 

@@ -23,7 +23,7 @@ class Counting(Silent):
     def __init__(self) -> None:
         self.read, self.said = 0, list[str]()
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         self.read += total
         return iter(items)
 

@@ -165,7 +165,7 @@ def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -
         unfinished.mkdir()
         (unfinished / ".epoch-0001.safetensors.77.tmp").write_bytes(b"half")
         (tmp_path / f".expert-{expert:03d}.safetensors.77.tmp").write_bytes(b"half")
-    train_missing(store, 1, lambda expert, begun: iter(snapshots(trajectory)), Silent())
+    train_missing(store, 1, 2, lambda expert, begun: iter(snapshots(trajectory)), Silent())
     (tmp_path / "unfinished-000").mkdir()  # killed before its last step
     store.tidy()
     left = {path.name for path in tmp_path.rglob("*") if path.suffix != ".lock"}

@@ -30,7 +30,7 @@ def efficiency(config: Config, rounds: int = 20, progress: Progress | None = Non
     Args:
         config: with a learned similarity.
         rounds: iterations of each that are timed.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         A row for each: pairs, seconds per iteration with their deviation, peak memory in MB. The

@@ -64,7 +64,7 @@ def compare(
         overrides: settings for all cells.
         jobs: processes of each rank at a time; default: as many as cores and memory allow, one on
             a GPU.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         One record per cell and seed; also in ``results.csv``, ``results.json``, ``table.md`` and
