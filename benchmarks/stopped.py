@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def _stop_with_lock(part: str) -> None:
             stop_here()
         return taken
 
-    filelock.FileLock.acquire = stops  # type: ignore[method-assign]
+    setattr(filelock.FileLock, "acquire", stops)  # noqa: B010
 
 
 def start(case: Case, folder: str, timeout: float, torchrun: bool) -> list[subprocess.Popen[bytes]]:
@@ -203,10 +204,8 @@ def _ranks(launched: list[subprocess.Popen[bytes]]) -> dict[int, psutil.Process]
     for one in launched:
         process = psutil.Process(one.pid)
         for candidate in (process, *process.children()):
-            try:
+            with suppress(psutil.Error, KeyError):
                 found.setdefault(int(candidate.environ()["RANK"]), candidate)
-            except (psutil.Error, KeyError):
-                pass
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from lors import ranks
+from lors import heartbeat, ranks
 from lors.errors import InputError
 from tests.ranks import run_ranks
 
@@ -72,7 +72,7 @@ def test_a_timeout_that_is_no_number_is_a_sentence(monkeypatch: pytest.MonkeyPat
     for seconds in ("soon", "0", "nan", "1e999"):
         monkeypatch.setenv("LORS_TIMEOUT", seconds)
         with pytest.raises(InputError, match="is not a number of seconds"):
-            ranks._timeout()
+            heartbeat.timeout()
 
 
 def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
