@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from lors import heartbeat, ranks
+from lors import ranks
 from lors.errors import InputError
 from tests.ranks import run_ranks
 
@@ -66,13 +66,6 @@ def raised() -> list[str]:
 
 def test_what_rank_0_raises_is_raised_on_all() -> None:
     assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
-
-
-def test_a_timeout_that_is_no_number_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds in ("soon", "0", "nan", "1e999"):
-        monkeypatch.setenv("LORS_TIMEOUT", seconds)
-        with pytest.raises(InputError, match="is not a number of seconds"):
-            heartbeat.timeout()
 
 
 def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:

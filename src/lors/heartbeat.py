@@ -135,16 +135,24 @@ class RankWatch:
         """Who is waited for."""
         return "another process" if self._wait is None else self._wait.whom
 
-    def silent(self) -> str:
-        """Who has been silent in the wait under way and for how long, in words, or nothing."""
+    def complaint(self) -> str:
+        """A sentence on who has been silent in the wait under way, or nothing."""
         found = {} if self._wait is None else self._wait.silent
-        longest = max(found, key=found.__getitem__, default=self._own)
-        if found.get(longest, 0) <= 4 * self._every:
+        long = {rank: seconds for rank, seconds in found.items() if seconds > 4 * self._every}
+        if not long:
             return ""
-        if found[self._own] == found[longest]:  # this rank is alive: it is the store that is not
+        longest = max(long, key=long.__getitem__)
+        if self._own not in long:
+            who = f"rank {longest} has shown no sign of life"
+        elif self._beats is None:
+            who = f"nothing has been heard of {self.whom()}"
+        else:  # not even this rank's own signs are seen
             where = ":".join(os.environ.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
-            return f"torchrun or rank 0 at {where} has not answered for {found[longest]:.0f} s"
-        return f"rank {longest} has shown no sign of life for {found[longest]:.0f} s"
+            who = f"torchrun or rank 0, which keeps the store at {where}, has not answered"
+        return (
+            f"{who} for {long[longest]:.0f} s ({TIMEOUT}): see whether its machine or process is "
+            f"stopped; {CONTINUES}"
+        )
 
     def _beat(self, start: str) -> None:
         """Count up under this rank's key, and, if somebody is waited for, look at the others'."""
@@ -174,13 +182,7 @@ class RankWatch:
                     self._give_up()
 
     def _give_up(self) -> None:
-        started = self._beats is not None
-        reason = self.silent() if started else f"waited for {self.whom()} for {self._limit:.0f} s"
         who = f"rank {self._own}: " if self._own else ""
-        sentence = (
-            f"{who}error: {reason} ({TIMEOUT}): see whether its machine or process is stopped; "
-            f"{CONTINUES}\n"
-        )
         threading.Timer(5, os._exit, (1,)).start()  # should nobody read the other end of stderr
-        os.write(2, sentence.encode())
+        os.write(2, f"{who}error: {self.complaint()}\n".encode())
         os._exit(1)

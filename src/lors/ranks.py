@@ -270,7 +270,7 @@ def _this_start(store: Any, own: int, count: int, timeout: timedelta) -> str:
     end = time.monotonic() + timeout.total_seconds()
 
     def left(what: str, rank: int) -> bytes:
-        _WATCH.wait_for(f"rank {rank}, which has not started")
+        _WATCH.wait_for(f"rank {rank}")
         return bytes(store.get(f"{what}/{rank}"))
 
     while time.monotonic() < end:
@@ -303,8 +303,9 @@ def _contact(whom: str = "another process") -> Iterator[None]:
         try:
             yield
         except RuntimeError as error:
-            reason = _WATCH.silent() or str(error).splitlines()[0][:200]
+            reason = str(error).splitlines()[0][:200]
             raise LorsError(
-                f"rank {os.environ.get('RANK', '?')} could not reach {_WATCH.whom()} ({reason}): "
-                f"see that one's error; {CONTINUES}"
+                _WATCH.complaint()
+                or f"rank {os.environ.get('RANK', '?')} could not reach {_WATCH.whom()} "
+                f"({reason}): see that one's error; {CONTINUES}"
             ) from None
