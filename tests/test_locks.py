@@ -98,3 +98,13 @@ def test_a_lock_that_is_held_is_not_taken_and_can_be_waited_for(tmp_path: Path) 
         assert (first, second) == (True, False)
     with locked(path, wait=True) as third:
         assert third
+
+
+def test_a_note_that_is_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    precious, note = tmp_path / "precious", tmp_path / ".lock.holder"
+    precious.write_text("keep")
+    note.symlink_to(precious)
+    with locked(tmp_path / ".lock"):
+        assert note.read_text().startswith(f"process {os.getpid()} on ")
+    assert precious.read_text() == "keep"
+    assert not os.path.lexists(note)

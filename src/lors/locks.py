@@ -89,13 +89,18 @@ def _note(path: Path) -> Path:
 
 
 def _holder(path: Path) -> _Holder:
+    note = _note(path)
     try:
-        with _note(path).open(encoding="utf-8", errors="replace") as file:  # asks a network anew
-            return _Holder(
-                file.read(200).strip() or _Holder().name, os.fstat(file.fileno()).st_mtime_ns
-            )
-    except OSError:  # it is about to be written, or the holder is an older version of lors
-        return _Holder()
+        if note.is_file():  # nothing that would block
+            with note.open(
+                encoding="utf-8", errors="replace"
+            ) as file:  # asks a network file system
+                touched = os.fstat(file.fileno()).st_mtime_ns
+                name = "".join(filter(str.isprintable, file.read(100)))
+                return _Holder(name or _Holder().name, touched)
+    except OSError:
+        pass
+    return _Holder()  # it is about to be written, or the holder is an older version of lors
 
 
 @contextmanager
@@ -105,7 +110,9 @@ def _held(path: Path) -> Iterator[None]:
 
     def write() -> None:
         with suppress(OSError):  # a sign of life is not worth an error
-            note.write_text(f"process {os.getpid()} on {platform.node()}", "utf-8")
+            note.unlink(missing_ok=True)  # it may be a link that a stranger put there
+            with note.open("x", encoding="utf-8") as file:
+                file.write(f"process {os.getpid()} on {platform.node()}")
 
     def beat() -> None:
         while not over.wait(every):

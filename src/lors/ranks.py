@@ -76,7 +76,7 @@ def joined() -> Iterator[None]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     limit = timedelta(seconds=timeout())
     with _WATCH.on(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])):
-        with _contact("torchrun or rank 0"):
+        with _contact("torchrun or the other ranks"):
             store, own, count = next(rendezvous("env://", timeout=limit))
             start = _this_start(store, own, count, limit)
             _WATCH.beat(start)
