@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch.distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from lors import heartbeat, ranks
 from lors.errors import InputError, LorsError
@@ -34,6 +35,21 @@ def test_silence_is_time_in_which_this_process_itself_ran(monkeypatch: pytest.Mo
     silence = heartbeat.Silence()
     found = [silence.seconds(sign) for sign in ("a", "a", "a", "a", "b", "b")]
     assert found == [0, 4, 9, 19, 0, 1]
+
+
+def test_signs_of_life_return_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LORS_TIMEOUT", "2")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    store = TCPStore("127.0.0.1", 0, None, True)
+    monkeypatch.setenv("MASTER_PORT", str(store.port))
+    watch = heartbeat.RankWatch()
+    with watch.on(own=1, count=2):
+        watch.beat("start")
+        assert int(store.get("start/alive/1")) > 0
+        port = store.port
+        del store
+        store = TCPStore("127.0.0.1", port, None, True)
+        assert int(store.get("start/alive/1")) > 0
 
 
 def stop_here(*arguments: Any, **named: Any) -> None:

@@ -24,6 +24,9 @@ TIMEOUT = "LORS_TIMEOUT"
 """Seconds for which a process waits for one that shows no sign of life, or, in the middle of a
 step, does not answer; by default half an hour. That a process has ended is noticed at once."""
 
+CONNECT = 5
+"""Seconds to connect to the store, and for its answers."""
+
 CONTINUES = "the same command goes on from what was saved"
 
 
@@ -110,7 +113,7 @@ class RankWatch:
         finally:
             self._over.set()
             if self._beats is not None:
-                self._beats.join(2)  # a thread inside torch would disturb the end of Python
+                self._beats.join(CONNECT + 1)  # inside torch, it would disturb the end of Python
 
     def beat(self, start: str) -> None:
         """Show signs of life from now on, under the name of this start of the ranks."""
@@ -137,15 +140,17 @@ class RankWatch:
 
     def complaint(self) -> str:
         """A sentence on who has been silent in the wait under way, or nothing."""
-        found = {} if self._wait is None else self._wait.silent
-        long = {rank: seconds for rank, seconds in found.items() if seconds > 4 * self._every}
+        return "" if self._wait is None else self._complaint(self._wait)
+
+    def _complaint(self, wait: _Wait) -> str:
+        long = {rank: seconds for rank, seconds in wait.silent.items() if seconds > 4 * self._every}
         if not long:
             return ""
         longest = max(long, key=long.__getitem__)
         if self._own not in long:
             who = f"rank {longest} has shown no sign of life"
         elif self._beats is None:
-            who = f"nothing has been heard of {self.whom()}"
+            who = f"nothing has been heard of {wait.whom}"
         else:  # not even this rank's own signs are seen
             where = ":".join(os.environ.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
             who = f"torchrun or rank 0, which keeps the store at {where}, has not answered"
@@ -156,33 +161,41 @@ class RankWatch:
 
     def _beat(self, start: str) -> None:
         """Count up under this rank's key, and, if somebody is waited for, look at the others'."""
-        try:
-            # A connection of its own: a call that blocks on a shared one would hold up all others.
-            host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-            limit = timedelta(seconds=self._limit)
-            store = PrefixStore(f"{start}/alive", TCPStore(host, port, None, False, limit))
-            while True:
+        store: PrefixStore | None = None
+        while not self._over.is_set():
+            try:
+                store = store or _connected(start)
                 store.add(str(self._own), 1)
                 if self._wait is not None:
-                    ranks = range(self._count)
-                    self._signs = {rank: store.add(str(rank), 0) for rank in ranks}
-                if self._over.wait(self._every):
-                    return
-        except RuntimeError:
-            pass  # the store is gone, and with it the signs of all ranks
+                    self._signs = {rank: store.add(str(rank), 0) for rank in range(self._count)}
+            except RuntimeError:
+                store = None  # connect again: it may have been the network
+            self._over.wait(self._every)
 
     def _watch(self) -> None:
-        wait, silence = self._wait, {rank: Silence() for rank in range(self._count)}
+        """Look at the signs, if somebody is waited for."""
+        wait: _Wait | None = None
+        silence: list[Silence] = []
         while not self._over.wait(self._every):
             if self._wait is None or self._wait is not wait:
-                wait, silence = self._wait, {rank: Silence() for rank in range(self._count)}
-            else:
-                wait.silent = {r: s.seconds(self._signs.get(r)) for r, s in silence.items()}
-                if max(wait.silent.values()) > self._limit:
-                    self._give_up()
+                wait, silence = self._wait, [Silence() for _ in range(self._count)]
+                continue
+            signs = self._signs
+            wait.silent = {
+                rank: silence[rank].seconds(signs.get(rank)) for rank in range(self._count)
+            }
+            if max(wait.silent.values()) > self._limit and self._wait is wait:
+                self._give_up(wait)
 
-    def _give_up(self) -> None:
+    def _give_up(self, wait: _Wait) -> None:
         who = f"rank {self._own}: " if self._own else ""
         threading.Timer(5, os._exit, (1,)).start()  # should nobody read the other end of stderr
-        os.write(2, f"{who}error: {self.complaint()}\n".encode())
+        os.write(2, f"{who}error: {self._complaint(wait)}\n".encode())
         os._exit(1)
+
+
+def _connected(start: str) -> PrefixStore:
+    """The signs of this start, by a connection on which no other call can be in the way."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = TCPStore(host, port, None, False, timedelta(seconds=CONNECT))
+    return PrefixStore(f"{start}/alive", store)
