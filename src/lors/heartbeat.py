@@ -107,11 +107,13 @@ class RankWatch:
         self._own, self._count = own, count
         self._limit, self._every = timeout(), interval()
         self._over, self._beats, self._signs = threading.Event(), None, {}
-        threading.Thread(target=self._watch, daemon=True).start()
+        watch = threading.Thread(target=self._watch, daemon=True)
+        watch.start()
         try:
             yield
         finally:
             self._over.set()
+            watch.join()
             if self._beats is not None:
                 self._beats.join(CONNECT + 1)  # inside torch, it would disturb the end of Python
 
