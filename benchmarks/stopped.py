@@ -49,6 +49,7 @@ class Case:
         call: at which call, counted from 1.
         rank: which of the two.
         words: the command.
+        work: seconds that the other one may need to come to where it waits.
     """
 
     moment: str
@@ -56,6 +57,7 @@ class Case:
     call: int = 1
     rank: int = 1
     words: tuple[str, ...] = tuple(DISTIL)
+    work: float = 20
 
 
 CASES = [
@@ -77,8 +79,8 @@ CASES = [
     Case("in a checkpoint", "lors.ranks:check_equal", call=4),
     Case("in an evaluation", "lors.ranks:divide"),
     Case("in an evaluation", "lors.ranks:divide", rank=0),
-    Case("in a comparison", "lors.compare.run:_run_all", words=tuple(COMPARE)),
-    Case("in a comparison", "lors.compare.run:_run_all", rank=0, words=tuple(COMPARE)),
+    Case("in a comparison", "lors.compare.run:_run_all", words=tuple(COMPARE), work=120),
+    Case("in a comparison", "lors.compare.run:_run_all", 1, 0, tuple(COMPARE), work=120),
 ]
 
 
@@ -88,16 +90,15 @@ def stop_here() -> None:
 
 def be_a_rank(place: str, call: int, rank: int, words: list[str]) -> None:
     """Run the command in this process, which stops itself at the given place if it is the one."""
-    if place == "start":
-        if int(os.environ["RANK"]) == rank:
-            stop_here()
-    else:
+    mine = int(os.environ["RANK"]) == rank
+    if place != "start":
         importlib.import_module("lors.compare.run")  # takes seconds: now, on both
-    if int(os.environ["RANK"]) == rank and place != "start":
-        if place.startswith("lock:"):
-            _stop_with_lock(place.removeprefix("lock:"))
-        else:
-            _stop_at_call(place, call)
+    if mine and place == "start":
+        stop_here()
+    elif mine and place.startswith("lock:"):
+        _stop_with_lock(place.removeprefix("lock:"))
+    elif mine:
+        _stop_at_call(place, call)
     sys.argv = ["lors", *words]
     runpy.run_module("lors", run_name="__main__")
 
@@ -168,7 +169,8 @@ def measure(case: Case, timeout: float, torchrun: bool, to_the_end: bool) -> dic
     with tempfile.TemporaryDirectory() as folder:
         launched = start(case, folder, timeout, torchrun)
         try:
-            row["seconds"] = seconds_to_the_end(launched, 1 - case.rank, timeout)
+            longest = 1.2 * timeout + case.work
+            row["seconds"] = seconds_to_the_end(launched, 1 - case.rank, longest)
             begun = time.monotonic()
             if to_the_end:
                 launched[0].wait(LIMIT)
@@ -183,9 +185,9 @@ def measure(case: Case, timeout: float, torchrun: bool, to_the_end: bool) -> dic
 
 
 def seconds_to_the_end(
-    launched: list[subprocess.Popen[bytes]], other: int, timeout: float
+    launched: list[subprocess.Popen[bytes]], other: int, longest: float
 ) -> float | None:
-    """From the stop of one rank to the end of the other; none if that hangs."""
+    """From the stop of one rank to the end of the other; none if that takes too long."""
     found: dict[int, psutil.Process] = {}
     end = time.monotonic() + LIMIT
     while 1 - other not in found or not _is(found[1 - other], psutil.STATUS_STOPPED):
@@ -195,7 +197,7 @@ def seconds_to_the_end(
         time.sleep(0.01)
     begun = time.monotonic()
     while not _is(found[other], psutil.STATUS_ZOMBIE):
-        if time.monotonic() - begun > 2 * timeout + 40:
+        if time.monotonic() - begun > longest:
             return None
         time.sleep(0.01)
     return round(time.monotonic() - begun, 1)
@@ -259,10 +261,7 @@ def main() -> None:
             table.add_row(*map(str, row.values()))
     Console().print(table)
     print(json.dumps(rows))
-    slow = given.timeout * 1.2 + 20  # with the imports of a rank whose peer never began
-    late = [row for row in rows if row["seconds"] is None or row["seconds"] > slow]
-    assert not late, late
-    assert all(row["said"] for row in rows)
+    assert all(row["seconds"] is not None and row["said"] for row in rows)
 
 
 if __name__ == "__main__":
