@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from rich.markup import escape
 
 from lors.cli.app import app, console
 from lors.errors import InputError, LorsError
-from lors.stopping import stop_now
 
 # isort: off
 # The order is that of the commands in the help.
@@ -28,7 +26,6 @@ DIVIDED = ("experts", "distill", "compare", "evaluate", "select", "encode")
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
-    signal.signal(signal.SIGTERM, stop_now)
     try:
         with _joined():
             app()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from lors.cli.app import console
-from lors.stopping import Terminated
+from lors.stopping import Terminated, listening
 
 __all__ = ["Display", "results_table"]
 
@@ -62,18 +63,21 @@ class Display:
         )
         self._task = TaskID(0)
         self._facts: dict[str, Any] = {}
+        self._signals = ExitStack()
 
     def __enter__(self) -> Display:
+        self._signals.enter_context(listening())
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._bars.stop()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
+        self._signals.close()
+        if isinstance(error, (KeyboardInterrupt, Terminated)):
             if not console.quiet:
                 text = "Interrupted. The same command continues where it stopped."
                 Console(stderr=True).print(text)
-            sys.exit(143 if issubclass(kind, Terminated) else 130)
+            sys.exit(error.code if isinstance(error, Terminated) else 130)
 
     def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
         if not total:
