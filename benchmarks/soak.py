@@ -4,7 +4,7 @@ Experts, a distillation and a comparison of the smallest preset run once undistu
 started, ended by a random signal (SIGKILL, SIGTERM, SIGINT or SIGHUP) after a random time, and
 started again with the same command, for longer and longer, until it ends by itself; what it leaves
 must have the bits of the undisturbed one. Most processes are forked from this one, which has
-imported everything; those of the last stage start from nothing, so that imports are hit, too.
+imported everything; those of the stage ``import`` start from nothing, so that imports are hit, too.
 
 Ends with an error if there are other bits, another exit code, or a traceback.
 
@@ -53,19 +53,18 @@ class Stage:
     """A command, and the files that it must leave.
 
     Args:
-        name: of the command.
+        name: of the stage.
+        command: of lors.
         arguments: beyond the settings.
         result: reads what counts from the folder of the stage.
         fresh: whether each process imports everything anew.
     """
 
     name: str
+    command: str
     arguments: list[str]
     result: Callable[[Path], str]
     fresh: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name}, from its start" if self.fresh else self.name
 
 
 def tensors(*paths: Path) -> str:
@@ -100,10 +99,10 @@ def distilled(folder: Path) -> str:
 
 
 STAGES = [
-    Stage("experts", [], experts),
-    Stage("distill", ["--no-references"], distilled),
-    Stage("compare", COMPARE, comparison),
-    Stage("distill", ["--no-references"], distilled, fresh=True),
+    Stage("experts", "experts", [], experts),
+    Stage("distill", "distill", ["--no-references"], distilled),
+    Stage("compare", "compare", COMPARE, comparison),
+    Stage("import", "distill", ["--no-references"], distilled, fresh=True),
 ]
 
 
@@ -118,8 +117,8 @@ def start(stage: Stage, folder: Path) -> int:
     os.environ["LORS_HOME"] = str(folder / "home")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    out = [] if stage.name == "experts" else ["--out", str(folder / "out")]
-    words = [stage.name, *SETTINGS, *stage.arguments, *out]
+    out = [] if stage.command == "experts" else ["--out", str(folder / "out")]
+    words = [stage.command, *SETTINGS, *stage.arguments, *out]
     if stage.fresh:
         os.execv(sys.executable, [sys.executable, "-m", "lors", *words])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # as Python does when it starts
@@ -140,7 +139,7 @@ def undisturbed(stage: Stage, folder: Path) -> tuple[str, float]:
     begun = time.monotonic()
     _, status = os.waitpid(start(stage, folder), 0)
     if status:
-        sys.exit(f"{stage} fails by itself")
+        sys.exit(f"{stage.name} fails by itself")
     return stage.result(folder), time.monotonic() - begun
 
 
@@ -176,7 +175,7 @@ def ended_by(number: signal.Signals, process: int, seconds: float, errors: Path)
 def table(kills: Counter[tuple[str, str]], rounds: Counter[str]) -> Table:
     names = [number.name for number in (signal.SIGKILL, *SIGNALS)]
     shown = Table("stage", *names, "ended with the same bits")
-    for stage in map(str, STAGES):
+    for stage in (stage.name for stage in STAGES):
         counts = [str(kills[stage, name]) for name in names]
         shown.add_row(stage, *counts, f"{rounds[stage]} of {rounds[stage]}")
     return shown
@@ -186,6 +185,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=100, help="stop after so many")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="or after so long")
+    names = [stage.name for stage in STAGES]
+    parser.add_argument("--stages", nargs="+", choices=names, default=names)
     parser.add_argument("--seed", type=int, default=0)
     wanted = parser.parse_args()
     torch.set_num_threads(1)
@@ -194,22 +195,23 @@ def main() -> None:
     end = time.monotonic() + 60 * wanted.minutes
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
-        expected = [undisturbed(stage, root / f"{n}-whole") for n, stage in enumerate(STAGES)]
-        spent = [0.0] * len(STAGES)
+        stages = [stage for stage in STAGES if stage.name in wanted.stages]
+        expected = [undisturbed(stage, root / f"{stage.name}-whole") for stage in stages]
+        spent = [0.0] * len(stages)
         while kills.total() < wanted.kills and time.monotonic() < end:
             turn = spent.index(min(spent))  # each stage gets about the same time
-            stage, (right, seconds) = STAGES[turn], expected[turn]
+            stage, (right, seconds) = stages[turn], expected[turn]
             folder, begun, limit = root / "disturbed", time.monotonic(), 0.3 * seconds
             while True:
                 process, after = start(stage, folder), draw.uniform(0, limit)
                 number = draw.choice((signal.SIGKILL, *SIGNALS))
                 if not ended_by(number, process, after, folder / "errors"):
                     break
-                kills[str(stage), number.name] += 1
+                kills[stage.name, number.name] += 1
                 limit *= 1.1  # it must end, also if the machine is busier than at the start
             if stage.result(folder) != right:
-                sys.exit(f"{stage} ended with other bits after {kills}")
-            rounds[str(stage)] += 1
+                sys.exit(f"{stage.name} ended with other bits after {kills}")
+            rounds[stage.name] += 1
             spent[turn] += time.monotonic() - begun
             shutil.rmtree(folder)
             print(f"{kills.total()} kills, {dict(rounds)}", flush=True)

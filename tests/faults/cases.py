@@ -9,7 +9,7 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,10 +27,19 @@ from lors.selection import SELECTIONS
 from lors.workbench import Workbench
 from tests.faults.disk import Disk, Fault, How, Killed, When
 
-__all__ = ["Case", "Tally", "draw_case", "try_chain", "write_embeddings"]
+__all__ = [
+    "Case",
+    "Tally",
+    "disturb",
+    "draw_case",
+    "finish",
+    "plain_case",
+    "try_chain",
+    "write_embeddings",
+]
 
 LEFTOVERS_ARE_REMOVED = False
-"""Whether what a killed process left below its temporary name is gone when the run has ended."""
+"""Whether temporary files and unfinished experts of a killed process are gone when the run ends."""
 
 MOST_FAULTS = 12
 """In one chain."""
@@ -60,7 +69,12 @@ SMALL = (
 )
 HEADS = ("encoder.scope=heads", "encoder.image_head=linear", "encoder.embed_dim=4")
 FEATURES = (*HEADS, "encoder.space=features")
-FILES = ("data.annotations={images: images.npy, texts: texts.npy}", "data.pairs={}")
+EMBEDDINGS = (
+    *FEATURES,
+    "data.source=embeddings",
+    "data.annotations={images: images.npy, texts: texts.npy}",
+    "data.pairs={}",
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Case:
         experts_only: train experts and stop.
         folder: holds what the run left, ``out`` and ``home``.
         left: what counts of it, by file.
-        cold: how many file operations it took.
+        cold: the kinds of its file operations, in order.
         warm: likewise, once the caches and experts were there.
     """
 
@@ -80,8 +94,8 @@ class Case:
     experts_only: bool
     folder: Path
     left: dict[str, object]
-    cold: int
-    warm: int
+    cold: list[str]
+    warm: list[str]
 
     def __str__(self) -> str:
         config = self.config
@@ -118,7 +132,7 @@ def settings(draw: random.Random, data: Path) -> list[str]:
     """A small configuration; some are refused."""
     source = draw.choice(("embeddings", "embeddings", "scenes", "pixels", "image"))
     if source == "embeddings":
-        chosen = [*FEATURES, "data.source=embeddings", f"data.root={data}", *FILES]
+        chosen = [*EMBEDDINGS, f"data.root={data}"]
     else:
         chosen = {"scenes": [*FEATURES], "pixels": [*HEADS], "image": []}[source]
     chosen.append(f"distill.checkpoint_every={draw.choice((1, 2, 3))}")
@@ -155,20 +169,30 @@ def draw_case(draw: random.Random, folder: Path, data: Path) -> Case:
     while True:
         config = load_config("tiny", [*SMALL, *settings(draw, data)])
         experts_only = draw.random() < 0.1
-        cold, warm = Disk(folder), Disk(folder)
         try:
-            with cold.open():
-                _work(config, folder, experts_only)
-            left = _left(folder)
-            shutil.rmtree(folder / "out", ignore_errors=True)
-            with warm.open():
-                _work(config, folder, experts_only)
+            return undisturbed(config, folder, experts_only)
         except LorsError:  # not what can be done, or nothing finite comes of it
             shutil.rmtree(folder, ignore_errors=True)
-            continue
-        assert _left(folder) == left
-        counts = len(cold.operations), len(warm.operations)
-        return Case(config, experts_only, folder, left, *counts)
+
+
+def plain_case(folder: Path, data: Path) -> Case:
+    """LoRS on embeddings, the cheapest run that does everything."""
+    chosen = ("distill.iterations=2", "distill.checkpoint_every=1", "distill.evaluate_every=0")
+    config = load_config("tiny", [*SMALL, *EMBEDDINGS, f"data.root={data}", *chosen])
+    return undisturbed(config, folder)
+
+
+def undisturbed(config: Config, folder: Path, experts_only: bool = False) -> Case:
+    """A run twice, the second time with the caches and experts of the first."""
+    cold, warm = Disk(folder), Disk(folder)
+    with cold.open():
+        _work(config, folder, experts_only)
+    left = _left(folder)
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    with warm.open():
+        _work(config, folder, experts_only)
+    assert _left(folder) == left
+    return Case(config, experts_only, folder, left, cold.operations, warm.operations)
 
 
 def try_chain(case: Case, draw: random.Random, folder: Path, tally: Tally) -> None:
@@ -181,21 +205,20 @@ def try_chain(case: Case, draw: random.Random, folder: Path, tally: Tally) -> No
         tally: counts.
     """
     folder.mkdir()
-    operations = case.cold
+    operations = len(case.cold)
     if draw.random() < 0.7 and not case.experts_only and (case.folder / "home").exists():
         shutil.copytree(case.folder / "home", folder / "home")
-        operations = case.warm
+        operations = len(case.warm)
     faults: list[Fault] = []
     for _ in range(draw.randint(1, MOST_FAULTS)):
         fault = _draw_fault(operations // draw.choice((1, 2, 4)) + 1, draw)
         disk = Disk(folder, fault)
-        end = _disturbed(case, folder, disk, faults)
+        end = disturb(case, folder, disk, faults)
         if disk.struck is None:
             break
         faults.append(fault)
         tally.faults[fault.how, disk.struck, end] += 1
-    _undisturbed(case, folder, faults)
-    _check_same(case, folder, faults)
+    finish(case, folder, faults)
     tally.chains[str(case)] += 1
 
 
@@ -205,7 +228,7 @@ def _draw_fault(operations: int, draw: random.Random) -> Fault:
     return Fault(draw.randrange(operations), how, when, draw.choice(ERRORS))
 
 
-def _disturbed(case: Case, folder: Path, disk: Disk, before: list[Fault]) -> str:
+def disturb(case: Case, folder: Path, disk: Disk, before: Sequence[Fault] = ()) -> str:
     """How a run ends that something happens to."""
     fault = disk.fault
     assert fault is not None
@@ -223,12 +246,19 @@ def _disturbed(case: Case, folder: Path, disk: Disk, before: list[Fault]) -> str
         return "a sentence"
 
 
-def _undisturbed(case: Case, folder: Path, before: list[Fault]) -> None:
+def finish(case: Case, folder: Path, before: Sequence[Fault]) -> None:
+    """Let a run end; it must leave what the undisturbed one left."""
     try:
         with Disk(folder).open():
             _work(case.config, folder, case.experts_only)
     except (LorsError, OSError) as error:
         raise AssertionError(f"it does not go on: {error!r}, after {before}") from error
+    left = _left(folder)
+    for name in sorted(case.left.keys() | left.keys()):
+        if left.get(name) != case.left.get(name):
+            raise AssertionError(
+                f"{name} is {left.get(name)!r}, not {case.left.get(name)!r}, after {before}"
+            )
 
 
 def _work(config: Config, folder: Path, experts_only: bool) -> None:
@@ -255,32 +285,26 @@ def _home(folder: Path) -> Iterator[None]:
             os.environ["LORS_HOME"] = before
 
 
-def _check_same(case: Case, folder: Path, faults: list[Fault]) -> None:
-    left = _left(folder)
-    for name in sorted(case.left.keys() | left.keys()):
-        if left.get(name) != case.left.get(name):
-            raise AssertionError(
-                f"{name} is {left.get(name)!r}, not {case.left.get(name)!r}, after {faults}"
-            )
-
-
 def _left(folder: Path) -> dict[str, object]:
     """What counts of all that a run left, by file."""
     return {
         str(path.relative_to(folder)): _content(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and _counts(path)
+        if _counts(path)
     }
 
 
 def _counts(path: Path) -> bool:
-    if path.name.endswith(".tmp") or path.parent.name.startswith("unfinished-"):
-        return LEFTOVERS_ARE_REMOVED
+    leftover = path.name.endswith(".tmp") or "unfinished-" in str(path)
+    if path.is_dir() or leftover:
+        return leftover and LEFTOVERS_ARE_REMOVED
     return not path.name.endswith(".lock") and path.name != "checkpoint-previous.safetensors"
 
 
 def _content(path: Path) -> object:
     """The content of a file, without what time it took."""
+    if path.is_dir():
+        return "a folder"
     if path.name == "results.json":
         return json.loads(path.read_text("utf-8"))["rows"]
     if path.name == "metrics.jsonl":

@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeVar
 from unittest import mock
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
 from lors import artifacts
 
@@ -97,8 +98,8 @@ class Disk:
             for module in (builtins, io):
                 replace(module, "open", self._open(io.open))
             replace(np, "save", _save_by_writing(np.save))
-            replace(artifacts, "save_file", self._save_file(artifacts.save_file))
-            replace(artifacts, "safe_open", self._safe_open(artifacts.safe_open))
+            replace(artifacts, "save_file", self._save_file(save_file))
+            replace(artifacts, "safe_open", self._safe_open(safe_open))
             yield
 
     def perform(

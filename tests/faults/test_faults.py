@@ -17,10 +17,19 @@ import pytest
 
 from lors import artifacts
 from lors.logbook import Logbook
-from tests.faults.cases import Case, Tally, draw_case, try_chain, write_embeddings
+from tests.faults.cases import (
+    Case,
+    Tally,
+    disturb,
+    draw_case,
+    finish,
+    plain_case,
+    try_chain,
+    write_embeddings,
+)
 from tests.faults.disk import Disk, Fault, Killed
 
-CASES, CHAINS = 8, 4
+CASES, CHAINS = 6, 4
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="pathlib before 3.11 keeps functions of os for itself"
@@ -38,6 +47,15 @@ def test_a_disturbed_run_ends_with_the_same_bits_or_a_sentence(seed: int, tmp_pa
     assert tally.faults.total() >= CHAINS
 
 
+def test_a_run_killed_after_any_rename_lacks_nothing_in_the_end(case: Case, tmp_path: Path) -> None:
+    renames = [place for place, kind in enumerate(case.cold) if kind == "rename"]
+    assert len(renames) > 8
+    for place in renames:
+        fault, folder = Fault(place, "kill", "after"), tmp_path / str(place)
+        assert disturb(case, folder, Disk(folder, fault)) == "killed"
+        finish(case, folder, [fault])
+
+
 def found(case: Case, folder: Path) -> str:
     """What is first found to be wrong with a run."""
     for chain in range(100):
@@ -51,7 +69,7 @@ def found(case: Case, folder: Path) -> str:
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
     write_embeddings(tmp_path / "data")
-    return draw_case(random.Random(5), tmp_path / "whole", tmp_path / "data")
+    return plain_case(tmp_path / "whole", tmp_path / "data")
 
 
 def test_it_is_found_if_files_are_written_in_place(
@@ -93,7 +111,7 @@ def test_after_a_kill_at_any_operation_a_file_is_whole(tmp_path: Path) -> None:
     for at in range(len(disk.operations)):
         for when in ("before", "middle", "after"):
             path = tmp_path / f"{at}-{when}"
-            with pytest.raises(Killed), Disk(tmp_path, Fault(at, "kill", when)).open():  # type: ignore[arg-type]
+            with pytest.raises(Killed), Disk(tmp_path, Fault(at, "kill", when)).open():
                 write_twice(path)
             found.add(path.read_text() if path.exists() else None)
     assert found == {None, "first", "second"}
