@@ -64,6 +64,7 @@ def main() -> None:
                     sys.exit(f"{case}, chain {chain} of seed {seed}: {error}\n{case.config.yaml()}")
                 shutil.rmtree(root / "chain")
             shutil.rmtree(case.folder)
+            print(f"{tally.faults.total()} faults, {tally.chains.total()} chains", flush=True)
     Console().print(table(tally))
     print(
         f"{tally.faults.total()} faults in {tally.chains.total()} chains of {len(tally.chains)} "
