@@ -316,7 +316,7 @@ def distill(
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
         checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
-            SIGINT or SIGTERM asks the program, or another rank of it, to stop.
+            a signal asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
         progress: reports long-running work.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,6 @@ from lors.cli.app import app, console, end_interrupted
 from lors.cli.display import Display
 from lors.cli.work import printable
 from lors.errors import InputError, LorsError, explained
-from lors.stopping import stop_now
 
 # isort: off
 # The order is that of the commands in the help.
@@ -31,13 +29,12 @@ DIVIDED = ("experts", "distill", "compare", "evaluate", "select", "encode")
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
-    signal.signal(signal.SIGTERM, stop_now)
     _print_anything()
     try:
         with _joined():
             app()
     except KeyboardInterrupt as stop:
-        end_interrupted(type(stop))
+        end_interrupted(stop)
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from lors.stopping import Terminated
+from lors.stopping import INTERRUPTED, Terminated
 
 __all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted"]
 
@@ -22,7 +22,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            end_interrupted(type(stop))
+            end_interrupted(stop)
 
 
 app = typer.Typer(
@@ -36,11 +36,11 @@ app = typer.Typer(
 console = Console()
 
 
-def end_interrupted(kind: type[KeyboardInterrupt]) -> NoReturn:
-    """End the program after SIGINT or SIGTERM, with a sentence and the usual exit code."""
+def end_interrupted(stop: BaseException) -> NoReturn:
+    """End the program after a signal, with a sentence and the usual exit code."""
     if not console.quiet:
-        Console(stderr=True).print("Interrupted. The same command continues where it stopped.")
-    sys.exit(143 if issubclass(kind, Terminated) else 130)
+        Console(stderr=True).print(INTERRUPTED)
+    sys.exit(stop.code if isinstance(stop, Terminated) else 130)
 
 
 def _version(asked: bool) -> None:

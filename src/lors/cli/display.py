@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from lors.cli.app import console, end_interrupted
 from lors.cli.bars import Bars
 from lors.cli.lines import Lines
 from lors.progress import Silent
+from lors.stopping import Terminated, listening, quitting
 
 __all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
@@ -21,6 +23,8 @@ T = TypeVar("T")
 LOADING = "loading PyTorch and the models"
 """What a command does in its first seconds: it imports."""
 
+LOADS = (LOADING, "loading PyTorch")
+"""When modules are imported."""
 PREPARING = "preparing data and networks"
 
 STARTED = time.monotonic()
@@ -68,24 +72,34 @@ class Display:
     def __init__(self, doing: str = "") -> None:
         self._doing = doing
         self._shown: Bars | Lines | None = None
+        self._signals = ExitStack()
 
     def __enter__(self) -> Display:
         if not console.quiet:
             self._shown = Bars(console) if _is_live(console) else Lines(console, STARTED)
             self._shown.start()
-        if self._doing:
-            self.doing(self._doing)
+        self.doing(self._doing)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+        self._signals.close()
+        if isinstance(error, (KeyboardInterrupt, Terminated)):
+            end_interrupted(error)
+
+    def _stop(self) -> None:
         if self._shown is not None:
             self._shown.stop()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            end_interrupted(kind)
 
     def doing(self, what: str) -> None:
-        """Show what is happening until something can be counted."""
-        if self._shown is not None:
+        """Show what is happening until something can be counted.
+
+        While it is loading, a signal ends the process at once: an exception in the middle of an
+        import may be lost. After that, it is an exception, so that what was done can be saved.
+        """
+        self._signals.close()
+        self._signals.enter_context(quitting(self._stop) if what in LOADS else listening())
+        if what and self._shown is not None:
             self._shown.doing(what)
 
     def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
