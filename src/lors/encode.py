@@ -30,6 +30,7 @@ from lors.data.digests import block_digest
 from lors.data.embeddings import ENCODED, SHARDS
 from lors.data.files import root_folder
 from lors.data.pairs import Item
+from lors.data.shards import shard_names
 from lors.data.webdataset import find_shards, shard_items
 from lors.encoders.features import of_pixels
 from lors.encoders.folding import folded
@@ -175,7 +176,7 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
     with locked(out / ".lock", wait=True):
         for folder in {job.folder for job in jobs}:
             path = folder / SHARDS
-            known = path.read_text("utf-8").splitlines() if path.is_file() else []
+            known = shard_names(path)
             names = sorted({*known, *(job.name for job in jobs if job.folder == folder)})
             if names != known:
                 write_text(path, "".join(f"{name}\n" for name in names))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from lors import artifacts
 from lors.config import Config, difference, load_config
 from lors.errors import InputError
+from lors.recalls import MeasuredRow
 
 __all__ = [
     "CARD",
@@ -109,9 +112,17 @@ def saved_results(out: Path) -> dict[str, Any]:
         return empty
     try:
         results = {**empty, **json.loads(path.read_text("utf-8"))}
-        for row in results["rows"].values():
-            for reading in ("mean", "std"):
-                float(row["recall"]["chosen"]["mean"][reading])
+        _Results.model_validate(results)
         return results
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+
+
+class _Results(BaseModel):
+    """What is read of ``results.json``."""
+
+    model_config = ConfigDict(strict=True)
+
+    seconds_to_distil: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    peak_memory: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    rows: dict[str, MeasuredRow]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -153,12 +154,78 @@ def change_safetensors(data: bytes, rng: random.Random) -> bytes:
         return flip(data, rng)
 
 
+def change_tensors(data: bytes, rng: random.Random) -> bytes:
+    """As ``change_safetensors``, for files that others write: without a header of lors."""
+    header, numbers = _open_safetensors(data)
+    try:
+        action = rng.randrange(3)
+        if action == 0:
+            header = swapped(header, rng)
+        elif action == 1:
+            _swap_two_tensors(header, rng)
+        else:
+            numbers = overwrite(numbers, rng)[: len(numbers)].ljust(len(numbers), b"\xff")
+        return _close_safetensors(header, numbers)
+    except (KeyError, TypeError, ValueError, RecursionError):  # damaged by an earlier mutation
+        return flip(data, rng)
+
+
+def change_array(data: bytes, rng: random.Random) -> bytes:
+    """The header of an .npy file is changed, and its length made good."""
+    start = 10
+    length = int.from_bytes(data[8:start], "little")
+    header, numbers = data[start : start + length].decode("latin-1"), data[start + length :]
+    dtypes = ("<f4", "<f8", "<f2", ">f8", "<i4", "<u8", "|b1", "|O", "<c8", "|V4", "<M8[ns]", "|S3")
+    shapes: tuple[str, ...] = (
+        "()",
+        "(0,)",
+        "(0, 3)",
+        "(3, 0)",
+        "(20,)",
+        "(4, 5, 3)",
+        "(20, 1, 3)",
+        "(60, 1)",
+    )
+    shapes += ("(-1, 3)", "(1000000000000, 3)", "(2,) * 9", "(True, 3)", "(20.0, 3)", "[20, 3]")
+    action = rng.randrange(4)
+    if action == 0:
+        header = re.sub(r"'descr': '[^']*'", f"'descr': '{rng.choice(dtypes)}'", header)
+    elif action == 1:
+        header = re.sub(r"'shape': \([^)]*\)", f"'shape': {rng.choice(shapes)}", header)
+    elif action == 2:
+        header = header.replace("False", "True")
+    else:
+        numbers = overwrite(numbers, rng)[: len(numbers)].ljust(len(numbers), b"\xff")
+    text = header.encode("latin-1")[: 2**16 - 1]
+    return data[:8] + struct.pack("<H", len(text)) + text + numbers
+
+
+def change_cells(data: bytes, rng: random.Random) -> bytes:
+    """A cell of a CSV file is changed, or moves, or a line is doubled or lost."""
+    lines = [line.split(b",") for line in data.split(b"\n")]
+    line = rng.choice(lines)
+    place = rng.randrange(len(line))
+    other = rng.choice(lines)
+    action = rng.randrange(5)
+    if action == 0:
+        line[place] = rng.choice(TOKENS)
+    elif action == 1:
+        line[place] = rng.choice(other)
+    elif action == 2:
+        line.insert(place, rng.choice(TOKENS))
+    elif action == 3:
+        del line[place]
+    else:
+        lines.insert(rng.randrange(len(lines) + 1), list(other))
+    return b"\n".join(b",".join(line) for line in lines)
+
+
 def unsigned(data: bytes) -> bytes:
     """A safetensors file without the checksums of lors, as earlier versions wrote it."""
     header, numbers = _open_safetensors(data)
     assert header is not None
     about = json.loads(header["__metadata__"]["lors"])
-    about.pop("checksum", None)
+    del about["checksum"], about["check"]
     header["__metadata__"] = {"lors": json.dumps(about)}
     return _close_safetensors(header, numbers)
 
@@ -250,8 +317,35 @@ def mutants(
     """
     rng = random.Random(seed)
     for _ in range(count):
-        data = rng.choice(originals)
-        for _ in range(rng.choice((1, 1, 1, 2, 4))):
-            kinds = aware if aware and rng.random() < 0.5 else BYTES
-            data = rng.choice(kinds)(data, rng)
-        yield data
+        yield mutated(rng.choice(originals), aware, rng)
+
+
+def mutated(data: bytes, aware: Sequence[Mutation], rng: random.Random) -> bytes:
+    """A file damaged in one or a few ways, half of them with knowledge of its format."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        kinds = aware if aware and rng.random() < 0.5 else BYTES
+        data = rng.choice(kinds)(data, rng)
+    return data
+
+
+def next_input(
+    originals: Sequence[bytes],
+    kept: Sequence[bytes],
+    aware: Sequence[Mutation],
+    rng: random.Random,
+) -> bytes:
+    """A damaged version of an original or of what earlier reached something new.
+
+    Args:
+        originals: whole files.
+        kept: earlier inputs that took a new step in the code, oldest first.
+        aware: mutations that know the format.
+        rng: draws everything.
+    """
+    if not kept or rng.random() < 0.3:
+        return mutated(rng.choice(originals), aware, rng)
+    data = kept[int(len(kept) * rng.random() ** 0.5)]  # rather a new one
+    if rng.random() < 0.1:
+        other = rng.choice((*originals, *kept))
+        data = data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other) + 1) :]
+    return mutated(data, aware, rng)

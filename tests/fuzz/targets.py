@@ -6,8 +6,6 @@ import io
 import json
 import struct
 import tarfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,26 +32,12 @@ from lors.selection.forgetting import forgetting_events
 from lors.similarity import LowRank
 from lors.synthetic import SyntheticPairs
 from tests.fuzz import mutate
+from tests.fuzz.folder_targets import FOLDER_TARGETS
+from tests.fuzz.run_targets import RUN_TARGETS
+from tests.fuzz.target import Target
 
 OLD = Path(__file__).parents[1] / "fixtures" / "format-1"
 SECRET = (250, 0, 250)
-
-
-@dataclass(frozen=True)
-class Target:
-    """A reader.
-
-    Args:
-        file: the name under which a damaged file is put into the folder.
-        originals: makes whole files, and whatever else the folder needs.
-        aware: mutations that know the format.
-        read: reads the folder; an error of ours or a correct load, nothing else.
-    """
-
-    file: str
-    originals: Callable[[Path], Sequence[bytes]]
-    aware: Sequence[mutate.Mutation]
-    read: Callable[[Path], None]
 
 
 def picture(grey: int, kind: str = "png") -> bytes:
@@ -315,16 +299,18 @@ def long_header(data: bytes, rng: Random) -> bytes:
 JSON = (mutate.swap_in_json,)
 TENSORS = (*(mutate.change_safetensors,) * 6, long_header)
 TARGETS = {
-    "table": Target("table.csv", make_table, (), read_rows),
+    "table": Target("table.csv", make_table, (mutate.change_cells,), read_rows),
     "json lines": Target("table.jsonl", make_lines, (mutate.swap_in_json_lines,), read_rows),
     "karpathy": Target("train.json", make_annotations, JSON, read_annotations),
     "webdataset": Target("train.tar", make_shards, (mutate.change_tar,), read_shards),
     "image": Target("image", make_images, (), read_image),
-    "embeddings": Target("images.npy", make_arrays, (), read_arrays),
+    "embeddings": Target("images.npy", make_arrays, (mutate.change_array,), read_arrays, share=0.4),
     "artefact": Target("file.safetensors", make_artifacts, TENSORS, read_artifact),
-    "distilled set": Target("file.safetensors", make_sets, TENSORS, read_set),
-    "retriever": Target("file.safetensors", make_retrievers, TENSORS, read_retriever),
-    "checkpoint": Target("file.safetensors", make_checkpoints, TENSORS, read_checkpoint),
+    "distilled set": Target("file.safetensors", make_sets, TENSORS, read_set, share=0.5),
+    "retriever": Target("file.safetensors", make_retrievers, TENSORS, read_retriever, share=0.03),
+    "checkpoint": Target("file.safetensors", make_checkpoints, TENSORS, read_checkpoint, share=0.1),
     "experts": Target("expert-000.safetensors", make_experts, TENSORS, read_experts),
-    "configuration": Target("config.yaml", make_configs, (swap_in_yaml,), read_config),
+    "configuration": Target("config.yaml", make_configs, (swap_in_yaml,), read_config, share=0.05),
+    **FOLDER_TARGETS,
+    **RUN_TARGETS,
 }

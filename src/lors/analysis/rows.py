@@ -44,11 +44,19 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
     try:
         of_json = _ending(path) == ".json"
         rows = json.loads(path.read_text("utf-8")) if of_json else read_csv(path)
-        return [{name: row[name] for name in columns} for row in rows]
-    except (ValueError, KeyError, TypeError, csv.Error):
+        return [{name: _plain(row[name]) for name in columns} for row in rows]
+    except (ValueError, KeyError, TypeError, RecursionError, csv.Error):
         raise InputError(
             f"{str(path)!r} is not a table with the columns {', '.join(columns)}"
         ) from None
+
+
+def _plain(value: Any) -> str | int | float:
+    """A cell, which is a text or a number."""
+    if not isinstance(value, (str, int, float)):
+        raise ValueError(f"{value!r} is neither text nor a number")
+    str(value).encode()  # half of a surrogate pair could not be written again
+    return value
 
 
 def _ending(path: Path) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import torch
+from pydantic import TypeAdapter
 
 from lors import artifacts, ranks
 from lors.baselines import full_data
@@ -30,6 +31,7 @@ from lors.folders import SET, check_folder
 from lors.locks import sole_user
 from lors.pipeline import evaluate_set, run
 from lors.progress import Progress, Silent
+from lors.recalls import MeanRecall, MeasuredRow
 from lors.resolve import find_device, resolve
 from lors.stopping import Terminated
 from lors.workbench import Workbench
@@ -181,12 +183,22 @@ def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
         "set": hashlib.sha256(made.read_bytes()).hexdigest(),
     }
     if path.is_file():
-        kept: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        kept = _kept(path)
         if all(kept.get(key) == value for key, value in of.items()):
             return dict(kept["row"])
     row = evaluate_set(made, cell.evaluate)
     artifacts.write_text(path, json.dumps({**of, "row": row}, indent=2))
     return row
+
+
+def _kept(path: Path) -> dict[str, Any]:
+    """An evaluation that was kept; nothing if the file is damaged: it is then done again."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        MeasuredRow.model_validate(kept["row"])
+        return kept
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
 
 
 def _failed(cell: Cell, error: BaseException) -> Record:
@@ -216,7 +228,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = ranks.first(lambda: json.loads(path.read_text("utf-8")) if path.is_file() else {})
+    known = ranks.first(lambda: _known_references(path))
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
@@ -233,6 +245,22 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
         }
         references.append({**where, "recall": known[key]})
     return references
+
+
+def _known_references(path: Path) -> dict[str, Any]:
+    """The recalls of the full data that were measured before, by what they belong to.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        known: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        TypeAdapter(dict[str, MeanRecall]).validate_python(known)
+        return known
+    except (ValueError, RecursionError):
+        raise InputError(f"{str(path)!r} is damaged: delete it to measure again") from None
 
 
 def _shared(config: Config) -> str:

@@ -31,7 +31,7 @@ from lors.data.digests import file_digests
 from lors.data.files import root_folder
 from lors.data.pairs import Pairs, Split
 from lors.data.patterns import matching_files
-from lors.data.shards import Features, Shard, ShardedRows
+from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.splitting import split_indices
 from lors.errors import InputError, suggestion
 from lors.progress import Progress
@@ -129,7 +129,7 @@ def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
 def _check_complete(root: Path) -> None:
     """Refuse what ``lors encode`` has not finished."""
     for path in (root / split / SHARDS for split in SPLITS):
-        names = path.read_text("utf-8").splitlines() if path.is_file() else []
+        names = shard_names(path)
         files = [path.with_name(ENCODED["captions"].replace("*", name)) for name in names]
         missing = sum(not file.is_file() for file in files)
         if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,16 @@ import torch
 
 from lors.errors import InputError
 
-__all__ = ["BLOCK", "Features", "Shard", "ShardedRows"]
+__all__ = ["BLOCK", "Features", "Shard", "ShardedRows", "shard_names"]
 
 BLOCK = 4096
 """Rows read at a time."""
 GAP = 8192
 """Bytes that are faster to read over than to leave out by another read."""
+
+
+NAME = 240
+"""Bytes of a shard's name; with what is put around it, file systems allow about 255."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,28 @@ class ShardedRows:
 
 Features = np.ndarray | ShardedRows
 """One row of numbers each, in memory or in files. Shape: (M, d)"""
+
+
+def shard_names(path: Path) -> list[str]:
+    """The names in a list of shards, one per line; none if there is no list.
+
+    Raises:
+        InputError: it is damaged, or a name could lead elsewhere.
+    """
+    if not path.is_file():
+        return []
+    try:
+        names = path.read_text("utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the list of shards {str(path)!r}: {error}") from None
+    names = names[:-1] if names[-1] == "" else names
+    for name in names:
+        if not name or len(name.encode()) > NAME or {"\0", "/", os.sep} & set(name):
+            raise InputError(
+                f"{str(path)!r} is damaged: {name[:60]!r} cannot be the name of a shard; encode "
+                "the shards again"
+            )
+    return names
 
 
 def _as_float32(block: np.ndarray) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from lors.analysis.rows import read_rows
+from lors.analysis.rows import Row, read_rows
 from lors.errors import InputError
 from lors.figures.canvas import BLUE, GOLD, Drawing, new_figure
 
@@ -19,7 +20,7 @@ def make(table: Path) -> Drawing:
     """Bars from what ``lors analyze variance --out TABLE`` wrote, one panel per encoder."""
     rows = read_rows(table, COLUMNS)
     encoders = list(dict.fromkeys(row["encoder"] for row in rows))
-    if not rows or any(row["kind"] not in COLOURS for row in rows):
+    if not rows or not all(_is_variance(row) for row in rows):
         raise InputError(
             f"{str(table)!r} holds no variances: write it with 'lors analyze variance --out'"
         )
@@ -32,9 +33,16 @@ def make(table: Path) -> Drawing:
             axes.bar(place, float(row["variance"]), width=0.7, color=COLOURS[row["kind"]])
         names = [str(row["dataset"]) for row in own]
         axes.set_xticks(range(len(own)), names, rotation=40, ha="right")
-        axes.set_title(encoder.partition("@/")[0])
+        axes.set_title(str(encoder).partition("@/")[0])
     panels[0].set_ylabel("variance per dimension")
     kinds = dict.fromkeys(row["kind"] for row in rows)
     handles = [panels[0].bar(0, 0, color=COLOURS[kind], label=LABELS[kind]) for kind in kinds]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return Drawing(figure, rows)
+
+
+def _is_variance(row: Row) -> bool:
+    try:
+        return row["kind"] in COLOURS and math.isfinite(float(row["variance"]))
+    except (ValueError, OverflowError):
+        return False

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from lors.compare.cell import cell_name
 from lors.compare.render import Entry, Line
 from lors.compare.results import Record, lines
 from lors.compare.table import Table, Variant
 from lors.errors import InputError
+from lors.recalls import MeanRecall
 from lors.report import blocks
 from lors.report.blocks import Block
 from lors.retrieval import METRICS, metric_label
@@ -33,13 +35,12 @@ def comparison_content(folder: Path) -> dict[str, Any]:
     """
     path = folder / "results.json"
     try:
-        results = json.loads(path.read_text("utf-8"))
-        records = [Record(**record) for record in results["records"]]
-        table = _table(results, records)
-        references = list(results["full_data"])
-        versions = ", ".join(f"{name} {v}" for name, v in results["versions"].items())
-    except (ValueError, KeyError, TypeError, AttributeError):
+        results = _Results.model_validate_json(path.read_bytes(), strict=True)
+    except (ValueError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: compare again") from None
+    records, table = results.records, _table(results)
+    references = [reference.model_dump() for reference in results.full_data]
+    versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     sections = [
         _result_section(table, records, references),
         _every_recall_section(table, records),
@@ -56,15 +57,33 @@ def comparison_content(folder: Path) -> dict[str, Any]:
     }
 
 
-def _table(results: dict[str, Any], records: Sequence[Record]) -> Table:
+class _Reference(BaseModel):
+    """The recall of the full data, and the rows and columns that it belongs to."""
+
+    rows: list[str]
+    columns: list[str]
+    recall: MeanRecall
+
+
+class _Results(BaseModel):
+    """What is read of the results of a comparison."""
+
+    title: str
+    table: Table | None = None
+    records: list[Record]
+    full_data: list[_Reference]
+    versions: dict[str, str]
+
+
+def _table(results: _Results) -> Table:
     """The table that was filled; of results that do not hold it, as its labels tell it."""
-    if "table" in results:
-        return Table.model_validate(results["table"])
+    if results.table is not None:
+        return results.table
     rows, columns = (
         tuple(Variant(label=label) for label in dict.fromkeys(labels))
-        for labels in ([r.row for r in records], [r.column for r in records])
+        for labels in ([r.row for r in results.records], [r.column for r in results.records])
     )
-    return Table(title=results["title"], rows=rows, columns=columns)
+    return Table(title=results.title, rows=rows, columns=columns)
 
 
 def _measure(table: Table) -> str:

@@ -1,0 +1,58 @@
+"""Which steps from line to line of the package an input takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import lors
+
+PACKAGE = str(Path(lors.__file__).parent) + "/"
+Step = tuple[str, int, int]
+"""A file, the line before in the same call (0: none) and the line."""
+
+Trace = Callable[[FrameType, str, Any], Any]
+
+
+class Reached:
+    """Records the steps inside the package while it is entered; other code runs on untraced.
+
+    ``steps`` holds those since it was last entered.
+    """
+
+    def __init__(self, package: str = PACKAGE) -> None:
+        self.steps: set[Step] = set()
+        self._package = package
+        self._files: dict[CodeType, str | None] = {}
+        self._before: Any = None
+
+    def __enter__(self) -> Reached:
+        self.steps = set()
+        self._before = sys.gettrace()
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Trace | None:
+        code = frame.f_code
+        if code not in self._files:
+            inside = code.co_filename.startswith(self._package)
+            self._files[code] = code.co_filename[len(self._package) :] if inside else None
+        file = self._files[code]
+        if file is None:
+            return None
+        add, last = self.steps.add, 0
+
+        def step(frame: FrameType, event: str, arg: Any) -> Trace:
+            nonlocal last
+            if event == "line":
+                add((file, last, frame.f_lineno))
+                last = frame.f_lineno
+            return step
+
+        return step
