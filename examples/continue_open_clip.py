@@ -137,7 +137,7 @@ def continue_on(
     distilled: lors.DistilledSet, clip: Any, epochs: int, rate: float
 ) -> tuple[float, float]:
     """Train the image tower of a CLIP on a set; returns the loss of the first and last batch."""
-    standard, temperature = distilled.text_standard, distilled.config.encoder.temperature
+    temperature = distilled.config.encoder.temperature
     distilled.pairs.to(place(clip))
     std, mean = (
         torch.tensor(v, device=place(clip)).view(-1, 1, 1) for v in (distilled.std, distilled.mean)
@@ -147,8 +147,6 @@ def continue_on(
     losses = []
     for epoch in range(epochs):
         for images, texts, similarity in distilled.batches(128, seed=epoch):
-            if standard is not None:  # back to what the text tower gives
-                texts = texts * standard.scale.to(texts) + standard.mean.to(texts)
             u = clip.encode_image(normalised(clip, images * std + mean), normalize=True)
             loss = distilled.loss(u @ F.normalize(texts, dim=-1).T / temperature, similarity)
             optimizer.zero_grad()

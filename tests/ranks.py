@@ -16,13 +16,13 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run_ranks", "start_ranks"]
+__all__ = ["run_ranks", "start_ranks", "started_ranks"]
 
 
 def _context() -> ForkServerContext:
@@ -65,13 +65,20 @@ def run_ranks(
     return [result for result, _ in answers]
 
 
+def start_ranks(size: int, *words: str | Path) -> AbstractContextManager[list[ForkServerProcess]]:
+    """A command of lors on several ranks, as torchrun starts them, but with nobody watching."""
+    return started_ranks(size, _command, list(map(str, words)))
+
+
 @contextmanager
-def start_ranks(size: int, *words: str | Path) -> Iterator[list[ForkServerProcess]]:
-    """A command of lors on several ranks, as torchrun starts them, but with nobody watching.
+def started_ranks(
+    size: int, function: Callable[..., None], *given: Any
+) -> Iterator[list[ForkServerProcess]]:
+    """A function of a test module on several processes that can join each other.
 
     Those that still run at the end of the block are killed.
     """
-    processes = _start(size, _command, list(map(str, words)))
+    processes = _start(size, function, *given)
     try:
         yield processes
     finally:

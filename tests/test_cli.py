@@ -149,17 +149,25 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_comparison_with_failed_runs_names_them_and_ends_with_code_1(
+def test_a_comparison_with_failed_runs_or_no_report_says_so_and_ends_with_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     wild = ["distill.learning_rates.images=1e30", "distill.inner_rate=1e6", "evaluate.epochs=2"]
     options = ["--methods", "lors-wbce", "--budgets", "8", "--seeds", "1", "--jobs", "1"]
+    out = Path("runs/compare-tiny")
+    (out / "report.html").mkdir(parents=True)  # so that the report cannot be written
     assert call("compare", "tiny", *wild, *options, monkeypatch=monkeypatch) == 1
     captured = capfd.readouterr()
     assert "seed 0: " in captured.out
-    assert "error: 1 of 1 runs have no result" in captured.err
+    assert f"All results are in {out}" in captured.out
+    assert "error: 1 of 1 runs have no result; all results are saved" in captured.err
+    assert "Is a directory" in captured.err
+    assert f"'lors report {out}' writes it" in captured.err
+    (out / "report.html").rmdir()
+    assert call("report", str(out), monkeypatch=monkeypatch) == 0
+    assert (out / "report.html").is_file()
 
 
 def test_a_set_is_evaluated_with_the_trunk_and_weights_asked_for(

@@ -177,3 +177,90 @@ def test_every_setting_of_the_default_is_written_out() -> None:
 def test_characters_that_yaml_takes_for_line_ends_survive() -> None:
     config = load_config({"description": "\x85 é \u2028 \u2029"})
     assert yaml.safe_load(config.yaml())["description"] == config.description
+
+
+@pytest.mark.parametrize("bases", [["demo"] * 200, ["tiny", "demo"] * 60])
+def test_endless_lists_of_bases_are_refused(tmp_path: Path, bases: list[str]) -> None:
+    (tmp_path / "many.yaml").write_text(f"base: {bases}")
+    with pytest.raises(InputError, match="more than 100 bases"):
+        load_config(tmp_path / "many.yaml")
+
+
+def test_bases_of_bases_are_not_read_without_end(tmp_path: Path) -> None:
+    for level in range(30):
+        base = str(tmp_path / f"{level + 1}.yaml")
+        (tmp_path / f"{level}.yaml").write_text(f"base: [{base}, {base}, {base}]")
+    (tmp_path / "30.yaml").write_text("seed: 1")
+    with pytest.raises(InputError, match="more than 100 bases"):
+        load_config(tmp_path / "0.yaml")
+    assert load_config(tmp_path / "27.yaml").seed == 1
+    (tmp_path / "chain-0.yaml").write_text("seed: 2")
+    for link in range(1, 1500):
+        base = str(tmp_path / f"chain-{link - 1}.yaml")
+        (tmp_path / f"chain-{link}.yaml").write_text(f"base: {base}")
+    with pytest.raises(InputError, match="more than 100 bases"):
+        load_config(tmp_path / "chain-1499.yaml")
+
+
+def test_bases_are_not_larger_together_than_one_configuration(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text("# " + "x" * 60_000)
+    paths = [str(tmp_path / f"{name}.yaml") for name in "ab"]
+    (tmp_path / "both.yaml").write_text(f"base: {paths}")
+    with pytest.raises(InputError, match="with its bases more than 100,000 characters"):
+        load_config(tmp_path / "both.yaml")
+    (tmp_path / "again.yaml").write_text(f"base: {paths[:1] * 50}")
+    assert load_config(tmp_path / "again.yaml") == Config()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("seed=" + "9" * 5000, "a number of 5,000 characters is too long"),
+        ("seed=0x" + "f" * 5000, "a number of 5,002 characters is too long"),
+        ("seed=" + ":".join(["59"] * 9000), "a number of 26,999 characters is too long"),
+        ("distill.inner_rate=" + "1" * 5000 + ".5", "a number of 5,002 characters is too long"),
+        ("a." * 5000 + "b=1", "names sections that are not there"),
+        ("seed=" + "a" * 200_000, "more than 100,000 characters"),
+        ("x" * 5000, "is not of the form section.key=value"),
+        ("seed=" + "[" * 2000, "nested too deeply"),
+        ("seed=99999999999999999999", "less than 9223372036854775808"),
+        ("distill.budget=9999999999999", "less than or equal to 1000000000000"),
+        ("experts.epochs=1000000", "less than or equal to 100000"),
+        ("evaluate.weight_decay=1e300", "less than or equal to 10{30}"),
+        ("evaluate.tried_rates=[1e300]", "less than or equal to 10{30}"),
+        ("distill.learning_rates.images=1e39", "less than or equal to 10{30}"),
+        ("distill.inner_text_rate=1e39", "less than or equal to 10{30}"),
+        ("similarity.alpha=-1e300", "greater than or equal to -10{30}"),
+        ("encoder.temperature=1e-300", "should be at least 1e-12"),
+        ("matching.blend=1e300", "less than or equal to 10{30}"),
+    ],
+)
+def test_values_out_of_all_proportion_get_a_short_sentence(override: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load_config("demo", [override])
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + ".yaml", "x/" * 2500 + "a.yaml"])
+def test_names_of_5000_characters_get_a_short_sentence(name: str) -> None:
+    with pytest.raises(InputError, match=r"unknown preset|File name too long") as caught:
+        load_config(name)
+    assert len(str(caught.value)) < 1000
+
+
+def test_mappings_may_hold_anything() -> None:
+    nested: dict[str, object] = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    for values, message in ((nested, "nested too deeply"), ({"seed": 10**5000}, "too many digits")):
+        with pytest.raises(InputError, match=message):
+            load_config(values)
+
+
+def test_presets_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = presets()
+    monkeypatch.setattr(Path, "read_text", None)
+    assert presets() == before
+    assert presets() is not presets()  # changing one changes no other
+    load_config("demo")

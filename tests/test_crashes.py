@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import resource
 import signal
 import subprocess
@@ -23,11 +24,16 @@ from lors.pipeline import run
 SETTINGS = ["distill.iterations=60", "distill.checkpoint_every=50", "distill.evaluate_every=0"]
 
 
+def command(out: Path, *options: str) -> list[str]:
+    """``lors distill tiny``, perhaps with options of Python."""
+    words = [sys.executable, *options, "-m", "lors", "distill", "tiny", *SETTINGS]
+    return [*words, "--no-references", "--out", str(out)]
+
+
 def start(out: Path, limit: int | None = None) -> subprocess.Popen[str]:
-    """``lors distill tiny`` in the background, perhaps with a limit on the size of files."""
-    command = [sys.executable, "-m", "lors", "distill", "tiny", *SETTINGS, "--no-references"]
+    """It in the background, perhaps with a limit on the size of files."""
     return subprocess.Popen(
-        [*command, "--out", str(out)],
+        command(out),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,7 +69,8 @@ def check_it_continues(out: Path, uninterrupted: dict[str, torch.Tensor]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
 )
 def test_a_run_ended_by_a_signal_continues_to_the_same_bits(
     number: int, code: int, tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
@@ -78,6 +85,41 @@ def test_a_run_ended_by_a_signal_continues_to_the_same_bits(
     if number != signal.SIGKILL:
         assert "The same command continues where it stopped" in errors
         assert Logbook(tmp_path).reached() == lines(tmp_path)  # the step was finished and saved
+    check_it_continues(tmp_path, uninterrupted)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["typer.core", "torch.storage"])
+def test_a_signal_while_it_loads_ends_it_without_a_traceback(
+    module: str, number: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        command(tmp_path / "run", "-X", "importtime"),  # a line for each module, once it is there
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.split()[-1] == module for line in process.stderr)
+        process.send_signal(number)
+        _, errors = process.communicate()
+    assert process.returncode == -number  # which shells call 128 + number
+    assert "Traceback" not in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_terminal_is_closed_saves_its_step(
+    tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(sys.executable, command(tmp_path), {**os.environ, "OMP_NUM_THREADS": "1"})
+    while lines(tmp_path) < 5:
+        os.read(terminal, 4096)  # what it shows; ends with an error if it does
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 129
+    assert Logbook(tmp_path).reached() == lines(tmp_path)
     check_it_continues(tmp_path, uninterrupted)
 
 

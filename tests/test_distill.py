@@ -9,7 +9,7 @@ import torch
 
 from lors.config import DistillConfig, load_config
 from lors.distill import Distillation, distill
-from lors.errors import DivergedError
+from lors.errors import DivergedError, LorsError
 from lors.matching import Setting, TrajectoryMatcher
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
@@ -212,6 +212,22 @@ def test_inner_rates_that_are_too_large_are_diagnosed(bench: Workbench) -> None:
     run = Distillation(pairs, config.distill, 0)
     with pytest.raises(DivergedError, match=r"inner rates 1e\+30"):
         distill(run, TrajectoryMatcher(bench.setting()))
+
+
+@pytest.mark.parametrize("part", ["images", "texts"])
+@pytest.mark.parametrize("factor", [0.0, 1e-30])
+def test_pairs_that_are_all_alike_are_blamed_on_the_data(
+    bench: Workbench, part: str, factor: float
+) -> None:
+    pairs = bench.start()
+    tensor = getattr(pairs, part).data
+    tensor.copy_(factor * tensor)
+    run = Distillation(pairs, load_config("tiny").distill, 0)
+    tensor.grad = None
+    for learned in pairs.parameters():
+        learned.grad = torch.zeros_like(learned)
+    with pytest.raises(LorsError, match=rf"because the {part} that the set starts with are all"):
+        run._check_finite(1.0)
 
 
 def test_a_part_that_is_slowed_down_stays_so_after_a_resumption(tmp_path: Path) -> None:

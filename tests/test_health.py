@@ -49,6 +49,10 @@ def test_what_goes_wrong_is_said_once(
     assert sentence in said
 
 
+def test_a_warning_with_another_number_is_not_repeated(tiny: Config) -> None:
+    assert len(warnings([{**FINE, "recall": recall} for recall in (1.9, 1.5, 1.1)], tiny)) == 1
+
+
 def test_a_negative_diagonal_is_said(tiny: Config) -> None:
     (said,) = warnings([FINE, FINE], tiny, pairs(-0.1))
     assert "diagonal of S has turned negative" in said

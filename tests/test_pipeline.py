@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -228,3 +229,37 @@ def test_rows_are_kept_as_they_come(
     assert set(json.loads((tmp_path / "results.json").read_text())["rows"]) == {"full data"}
     monkeypatch.setattr("lors.pipeline.full_data", dies)
     assert list(run(tiny, tmp_path)["rows"]) == ["full data", "random pairs", "distilled set"]
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    root, out = tmp_path / "data", tmp_path / "run"
+    root.mkdir()
+    settings = [
+        f"data.root={root}",
+        "data.annotations={images: images.npy, texts: texts.npy}",
+        "distill.budget=8",
+        "distill.iterations=2",
+        "evaluate.seeds=1",
+        "evaluate.epochs=2",
+        "experts.count=1",
+        "experts.epochs=2",
+    ]
+    config = load_config("features", settings)
+
+    def write() -> None:
+        for side in ("images", "texts"):
+            np.save(root / f"{side}.npy", rng.normal(size=(100, 6)).astype(np.float32))
+
+    write()
+    run(config, out, references=False)
+    (out / "results.json").unlink()
+    run(config, out, references=False)
+    (out / "results.json").unlink()
+    (out / ".left.77.tmp").write_text("by a killed process")
+    write()
+    with pytest.raises(InputError, match="the data has changed since the run"):
+        run(config, out, references=False)
+    assert not (out / ".left.77.tmp").exists()
+    (out / "data.json").unlink()  # as in runs of before
+    run(config, out, references=False)

@@ -68,13 +68,6 @@ def test_what_rank_0_raises_is_raised_on_all() -> None:
     assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
 
 
-def test_a_timeout_that_is_no_number_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    for seconds in ("soon", "0", "nan", "1e999"):
-        monkeypatch.setenv("LORS_TIMEOUT", seconds)
-        with pytest.raises(InputError, match="is not a number of seconds"):
-            ranks._timeout()
-
-
 def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
     """As torchrun does it: the store outlives them, and one is quicker than the other."""
     store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,9 @@ import torch
 from lors.config import Config
 from lors.errors import InputError
 from lors.folders import LOG, RESULTS, SET
+from lors.report import write_report
 from lors.runs import Run
+from tests.test_logbook import Listener
 
 
 def test_a_run_opens_with_its_results_and_metrics(tiny_run: Path, tiny: Config) -> None:
@@ -42,6 +46,17 @@ def test_damaged_results_are_named(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_text("{")
     with pytest.raises(InputError, match="is damaged"):
         Run(tmp_path).results  # noqa: B018
-    (tmp_path / LOG).write_text("{")
-    with pytest.raises(InputError, match="is damaged"):
-        Run(tmp_path).metrics  # noqa: B018
+
+
+def test_damaged_metrics_are_skipped_and_said(tiny_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(tiny_run, out)
+    first, second, *rest = (tiny_run / LOG).read_bytes().splitlines(keepends=True)
+    without_loss = json.dumps({"iteration": 2, "seconds": 0.5}).encode() + b"\n"
+    damaged = [first, b"\0" * len(second) + b"\n", without_loss, *rest, b"null\n", b'{"iterat']
+    (out / LOG).write_bytes(b"".join(damaged))
+    listener = Listener()
+    opened = Run(out, progress=listener)
+    assert opened.metrics == [json.loads(line) for line in (first, without_loss, *rest)]
+    assert [("2 damaged lines" in text) for text in listener.said] == [True]
+    assert write_report(out).is_file()

@@ -200,7 +200,7 @@ def test_batch_norm_is_announced_and_stays_frozen() -> None:
     said: list[str] = []
 
     class Listener:
-        def track(self, items, what, total):  # type: ignore[no-untyped-def]
+        def track(self, items, what, total, done=0):  # type: ignore[no-untyped-def]
             return iter(items)
 
         def note(self, **facts: object) -> None: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from lors.folders import SET
 from lors.pipeline import evaluate_set, run
 from lors.seeding import derive_seed
 from lors.selection import SELECTIONS
+from lors.tables import read_csv
 from lors.workbench import Workbench
 
 
@@ -53,7 +53,7 @@ def test_a_selected_set_is_saved_listed_and_evaluated_like_any_other(tmp_path: P
     assert torch.equal(kept.pairs.similarity.matrix(), torch.eye(8))
     assert row["note"] == f"{kept.config.loss}, rate {kept.rates[0]:g}"
     assert evaluate_set(tmp_path / SET) == row
-    listed = list(csv.DictReader((tmp_path / "selection.csv").open()))
+    listed = read_csv(tmp_path / "selection.csv")
     bench = Workbench(config)
     (images, _), captions = bench.select("herding", 8)
     assert [int(line["image"]) for line in listed] == images.tolist()

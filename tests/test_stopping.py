@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from lors.stopping import Terminated, unbroken
+from lors.stopping import SIGNALS, Terminated, listening, unbroken
 
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     assert {number: signal.getsignal(number) for number in before} == before
 
@@ -21,9 +21,14 @@ def test_a_block_without_signals_is_left_alone() -> None:
         assert not asked_to_stop()
 
 
-@pytest.mark.parametrize(
-    ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
-)
+ENDS = [
+    (signal.SIGINT, KeyboardInterrupt),
+    (signal.SIGTERM, Terminated),
+    (signal.SIGHUP, Terminated),
+]
+
+
+@pytest.mark.parametrize(("number", "error"), ENDS)
 def test_a_signal_waits_for_the_end_of_the_block(
     number: int, error: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,8 +39,10 @@ def test_a_signal_waits_for_the_end_of_the_block(
             os.kill(os.getpid(), number)
             asked.append(asked_to_stop())
 
-    with pytest.raises(error):
+    with pytest.raises(error) as raised:
         step()
+    if error is Terminated:
+        assert raised.value.code == 128 + number  # type: ignore[attr-defined]
     assert asked == [True]
     assert "Once more to stop at once" in capfd.readouterr().err
 
@@ -61,11 +68,36 @@ def test_an_error_of_the_block_is_not_hidden() -> None:
         step()
 
 
-def test_a_signal_that_is_ignored_stays_so() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_that_is_ignored_stays_so(number: int) -> None:
+    before = signal.signal(number, signal.SIG_IGN)  # as nohup does
     try:
-        with unbroken() as asked_to_stop:
-            os.kill(os.getpid(), signal.SIGINT)
+        with listening(), unbroken() as asked_to_stop:
+            os.kill(os.getpid(), number)
             assert not asked_to_stop()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize(("number", "error"), ENDS)
+def test_outside_a_step_a_signal_is_an_exception(number: int, error: type[BaseException]) -> None:
+    with pytest.raises(error), listening():
+        os.kill(os.getpid(), number)
+
+
+def test_a_closed_terminal_does_not_keep_a_step_from_its_end() -> None:
+    ours, theirs = os.openpty()
+    stream = os.dup(2)
+    os.dup2(theirs, 2)
+    try:
+        with pytest.raises(Terminated), unbroken() as asked_to_stop:  # noqa: PT012
+            os.close(ours)
+            with pytest.raises(OSError, match="Input/output"):
+                os.write(2, b"nobody reads this")
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert asked_to_stop()
+            os.write(2, b"nor this, but it is no error")
+    finally:
+        os.dup2(stream, 2)
+        os.close(stream)
+        os.close(theirs)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lors.evaluate import measure, train_on
     from lors.pipeline import evaluate_set, run
     from lors.report import write_report
+    from lors.retrieval import recall
     from lors.retriever import Retriever
     from lors.workbench import Workbench
 
@@ -19,6 +20,7 @@ __all__ = [
     "evaluate_set",
     "load_config",
     "measure",
+    "recall",
     "run",
     "train_on",
     "write_report",
@@ -31,6 +33,7 @@ _HOMES = {
     "evaluate_set": "pipeline",
     "load_config": "config",
     "measure": "evaluate",
+    "recall": "retrieval",
     "run": "pipeline",
     "train_on": "evaluate",
     "write_report": "report",

@@ -6,10 +6,12 @@ fit, and a flipped bit in a number would go unnoticed.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -21,10 +23,22 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lors.errors import InputError, choose
+from lors.errors import InputError, choose, out_of_memory
 from lors.headers import FORMAT, HEADERS, parse_header
+from lors.memory import check_fits
 
-__all__ = ["FORMAT", "home", "load", "open_artifact", "save", "versions", "write_text", "writing"]
+__all__ = [
+    "FORMAT",
+    "home",
+    "leftovers",
+    "load",
+    "open_artifact",
+    "remove_leftovers",
+    "save",
+    "versions",
+    "write_text",
+    "writing",
+]
 
 TENSORS = 10_000
 DTYPES = {"BF16", "F16", "F32", "F64", "I32", "I64", "U8", "BOOL"}
@@ -55,6 +69,17 @@ def writing(path: Path) -> Iterator[Path]:
             _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def leftovers(folder: Path, name: str = "") -> list[Path]:
+    """What ``writing`` left in a folder when its process was killed, of one file or of all."""
+    return sorted(folder.glob(f".{glob.escape(name) or '*'}.*.tmp"))
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what a killed process left. Only for who holds the lock of what is written there."""
+    for path in leftovers(folder, name):
+        path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -97,7 +122,10 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
         try:
             save_file(plain, temporary, metadata={"lors": text})
         except SafetensorError as error:  # its way to say that the disk is full
-            raise OSError(f"cannot write {str(path)!r}: {error}") from None
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise OSError(f"cannot write {str(path)!r}: {error}") from None
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from None
         temporary.chmod(permissions)  # it writes files that only their owner can read
 
 
@@ -128,6 +156,13 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
         raise InputError(f"there is no file {str(path)!r}")
     try:
         handle = safe_open(path, "pt")
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(
+            f"{str(path)!r} has {path.stat().st_size / 2**30:,.1f} GiB, more than fit in memory "
+            "here: check that it is what it should be"
+        ) from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
     with handle:
@@ -177,6 +212,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
         InputError: as ``open_artifact``; or a checksum does not fit, or a number is not finite.
     """
     with open_artifact(path, kind) as (header, handle):
+        check_fits(path.stat().st_size, repr(str(path)))
         # Copies, because what the handle gives changes, or crashes, with the file below it.
         tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118
     if header["checksum"] not in (None, _checksum(tensors)):

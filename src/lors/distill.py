@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lors import artifacts, ranks
 from lors.config import DistillConfig
-from lors.errors import DivergedError, InputError
+from lors.errors import DivergedError, InputError, LorsError
 from lors.matching import Matcher
 from lors.progress import Progress, Silent
 from lors.seeding import generator
@@ -150,6 +150,7 @@ class Distillation:
         Raises:
             DivergedError: the loss or a gradient is not finite, or all gradients are zero, as after
                 an overflow in a normalisation. Nothing was changed.
+            LorsError: that is so because the set starts with pairs that are all alike.
         """
         self.optimizer.zero_grad()
         rates, states = self.synthetic.rates, list(self.matcher_states)
@@ -254,6 +255,13 @@ class Distillation:
             what = "the matching loss turned non-finite"
         else:
             what = f"{broken[0]} turned non-finite" if broken else "every gradient turned zero"
+        alike = [name for name in ("images", "texts") if _alike(getattr(self.synthetic, name))]
+        if alike and self.iteration == 0:
+            raise LorsError(
+                f"{what} at iteration 0, because the {' and the '.join(alike)} that the set starts "
+                "with are all alike: check the data, and that distill.budget holds two pairs or "
+                "more"
+            )
         part, advice = self._culprit()
         raise DivergedError(
             f"{what} at iteration {self.iteration}; {advice}. "
@@ -308,9 +316,9 @@ def distill(
         matcher: gives the gradients.
         recall: validation recall of a set; asked every ``evaluate_every`` iterations.
         checkpoint: called at the start, every ``checkpoint_every`` iterations, at the end, and when
-            SIGINT or SIGTERM asks the program, or another rank of it, to stop.
+            a signal asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         The set with the best validation recall, or the last one if recall was never asked; with
@@ -323,7 +331,7 @@ def distill(
         checkpoint()
     stop = False
     with unbroken() as asked_to_stop:
-        for _ in progress.track(todo, "distil", len(todo)):
+        for _ in progress.track(todo, "distil", config.iterations, run.iteration):
             record = _iterate(run, matcher, recall)
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
@@ -356,6 +364,13 @@ def _iterate(
         record["recall"] = ranks.first(lambda: recall(run.kept()))
         run.keep_if_best(record["recall"])
     return record
+
+
+def _alike(rows: Tensor) -> bool:
+    """Whether rows differ by no more than they are rounded, or are as good as zero."""
+    rows = rows.detach().double()
+    spread, size = (rows - rows[0]).abs().max().item(), rows.abs().max().item()
+    return spread <= max(1e-6 * size, 1e-12)
 
 
 def _matcher(trajectory: int) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lors import artifacts
 from lors.config import Config, load_config
 from lors.encoders import DualEncoder, Standard, TextTrunk
+from lors.encoders.image import frozen_trunk, trunk_key
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.errors import InputError, choose
 from lors.headers import restoring
@@ -43,8 +44,13 @@ class DistilledSet:
     >>> distilled = DistilledSet.load("runs/demo/distilled.safetensors")  # doctest: +SKIP
     >>> for images, texts, similarity in distilled.batches(20): ...  # doctest: +SKIP
 
+    ``images``, ``texts``, ``batches`` and ``embed`` are in the units of the data: embeddings as the
+    trunks, or the user, gave them. A network that is to train at the rates of the set standardises
+    them first, as in ``nn.Sequential(distilled.text_standard, nn.Linear(…))``.
+
     Args:
-        pairs: images, texts, similarity and inner rates.
+        pairs: images, texts, similarity and inner rates, with features and texts standardised, as
+            the heads of a ``DualEncoder`` take them.
         config: the configuration it was made with: encoders, loss, protocol, seed.
         text_trunk: embeds new captions as the set's texts are embedded.
         mean: of the pixel normalisation, per channel; empty in space features.
@@ -92,6 +98,53 @@ class DistilledSet:
         """Storage in pair-equivalents: how many plain pairs hold as many numbers."""
         return self.pairs.storage()
 
+    @property
+    def images(self) -> Tensor:
+        """Pixels as ``normalise`` gives them, or features as the data has them. Shape: (N, …)"""
+        images = self.pairs.images.detach()
+        features = self.config.encoder.space == "features"
+        return self.image_standard.inverse(images) if features and self.image_standard else images
+
+    @property
+    def texts(self) -> Tensor:
+        """Embeddings as the text trunk gives them; in scope all, of tokens. Shape: (N, …)"""
+        texts = self.pairs.texts.detach()
+        return self.text_standard.inverse(texts) if self.text_standard else texts
+
+    @property
+    def similarity(self) -> Tensor:
+        """S. Shape: (N, N)"""
+        return self.pairs.similarity.matrix().detach()
+
+    def normalise(self, pixels: Tensor) -> Tensor:
+        """Photos as the images of the set are. Shape: (M, 3, size, size), uint8 -> floats
+
+        Raises:
+            InputError: the set is in space features.
+        """
+        if self.config.encoder.space == "features":
+            raise InputError("a set of features has no pixels: encode photos with its image trunk")
+        mean, std = (
+            torch.tensor(v).view(-1, 1, 1).to(pixels.device) for v in (self.mean, self.std)
+        )
+        return (pixels / 255 - mean) / std
+
+    def frozen_trunk(self) -> nn.Module:
+        """The frozen image trunk that the set was made with, in scope heads.
+
+        Raises:
+            InputError: it trains along, it is not known, or its weights are not here.
+        """
+        encoder = self.config.encoder
+        if encoder.scope != "heads" or self.image_trunk.startswith("given|"):
+            raise InputError("this set was not made with a frozen image trunk")
+        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+            raise InputError(
+                f"this set was made with other weights of {encoder.image!r} than those of "
+                f"{encoder.image_weights!r}: put the same file there"
+            )
+        return frozen_trunk(encoder, torch.device("cpu"))
+
     def pixels(self) -> Tensor:
         """The images for looking at. Shape: (N, 3, size, size), uint8
 
@@ -103,11 +156,10 @@ class DistilledSet:
         return as_pixels(self.pairs.images, self.mean, self.std)
 
     def embed(self, captions: Sequence[str]) -> Tensor:
-        """New captions as the set's texts are embedded. Shape: (C, text_dim)"""
+        """New captions as ``texts`` are embedded. Shape: (C, text_dim)"""
         if isinstance(captions, str) or not captions:
             raise InputError("give a list of one or more captions")
-        embedded = torch.from_numpy(self.text_trunk.embed(captions, Silent()))
-        return embedded if self.text_standard is None else self.text_standard(embedded)
+        return torch.from_numpy(self.text_trunk.embed(captions, Silent()))
 
     def images_for(self, model: DualEncoder) -> Tensor:
         """The images as a network wants them that normalises pixels in another way."""
@@ -128,15 +180,18 @@ class DistilledSet:
         Args:
             batch_size: pairs per batch.
             seed: draws the order.
-            model: if given, images come in its normalisation and through its frozen part.
+            model: if given, images and texts come as its trainable part takes them.
         """
         if batch_size < 1:
             raise InputError(f"a batch holds at least one pair, not {batch_size}")
-        inputs = model.freeze(self.images_for(model)) if model else self.pairs.images
-        order = self.pairs.passes(batch_size, generator(seed, "batches"))
+        pairs = self.pairs
+        if model is None:
+            pairs = SyntheticPairs(self.images, self.texts, pairs.similarity).requires_grad_(False)
+        inputs = model.freeze(self.images_for(model)) if model else pairs.images
+        order = pairs.passes(batch_size, generator(seed, "batches"))
         count = -(-len(self) // batch_size)
         for index in islice(order, count):
-            yield from self.pairs.gather([index], inputs.__getitem__)
+            yield from pairs.gather([index], inputs.__getitem__)
 
     def save(self, path: str | Path) -> None:
         """Write the set as one safetensors file with a JSON header."""
@@ -218,8 +273,16 @@ class DistilledSet:
             if standard is None:
                 continue
             size = wanted.get(name, len(standard.mean.reshape(-1)))
+            if not all(_takes(part, images) for part in (standard.mean, standard.scale)):
+                raise ValueError(f"{name} is {standard.mean.dtype} and {standard.scale.dtype}")
             if standard.mean.shape != (size,) or standard.scale.shape or not standard.scale > 0:
                 raise ValueError(f"{name} does not standardise {size} numbers")
+
+
+def _takes(part: Tensor, images: Tensor) -> bool:
+    """Whether a part of a standardisation leaves numbers of the type that networks here take."""
+    widest = torch.promote_types(torch.float32, images.dtype)
+    return part.is_floating_point() and torch.promote_types(part.dtype, widest) == widest
 
 
 def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> None:

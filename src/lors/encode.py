@@ -2,8 +2,9 @@
 
 Of each shard, four files: ``images-NAME.npy``, ``texts-NAME.npy``, ``owner-NAME.npy`` (the image of
 each caption) and ``pairs-NAME.jsonl`` (its key and captions), which ``data.source=embeddings``
-reads. A shard is encoded by whoever claims it first, a rank or any other process that works in the
-same folder; one that is there is kept.
+reads; and ``shard-NAME.txt``, which tells another shard of the same name. A shard is encoded by
+whoever claims it first, a rank or any other process that works in the same folder; one that is
+there is kept.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.artifacts import write_text, writing
+from lors.artifacts import remove_leftovers, write_text
 from lors.config import Config, difference
+from lors.data.arrays import write_array
 from lors.data.cache import item_pixels
+from lors.data.digests import block_digest
 from lors.data.embeddings import ENCODED, SHARDS
 from lors.data.files import root_folder
 from lors.data.pairs import Item
 from lors.data.shards import shard_names
-from lors.data.webdataset import find_shards, shard_items, shard_version
+from lors.data.webdataset import find_shards, shard_items
 from lors.encoders.features import of_pixels
 from lors.encoders.folding import folded
 from lors.encoders.image import frozen_trunk, trunk_key
@@ -64,8 +67,25 @@ class _Job(NamedTuple):
         sides = ENCODED.items()
         return {side: self.folder / pattern.replace("*", self.name) for side, pattern in sides}
 
+    @property
+    def origin(self) -> Path:
+        """Says which content the embeddings are of."""
+        return self.folder / f"shard-{self.name}.txt"
+
     def done(self) -> bool:
-        return all(path.is_file() for path in self.files.values())
+        """Whether the embeddings are there.
+
+        Raises:
+            InputError: they are of a shard with another content.
+        """
+        if not all(path.is_file() for path in self.files.values()):
+            return False
+        if self.origin.is_file() and self.origin.read_text("utf-8") != block_digest(self.shard):
+            raise InputError(
+                f"{str(self.folder)!r} holds embeddings of another shard {self.shard.name!r} than "
+                f"{str(self.shard)!r}: choose another --out, or delete it"
+            )
+        return True
 
     def claim(self, wait: bool = False) -> AbstractContextManager[bool]:
         """Whether this process is the one to encode the shard; see ``locks.locked``."""
@@ -80,7 +100,7 @@ def encode_shards(
     Args:
         config: the shards, ``data.source=webdataset``, and the trunks.
         out: the folder for the embeddings: a folder of each split is made in it.
-        progress: who to tell about long work.
+        progress: reports long-running work.
         batch: images decoded at a time.
 
     Raises:
@@ -106,7 +126,7 @@ def encode_shards(
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
     _list_shards(jobs, out)
     todo = [job for job in jobs if not job.done()]
-    work = partial(_encode, root=root, trunks=trunks, batch=batch)
+    work = partial(_encode, trunks=trunks, batch=batch)
     one_each(todo, _Job.claim, work, progress, "encode shards")
 
 
@@ -162,21 +182,22 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
                 write_text(path, "".join(f"{name}\n" for name in names))
 
 
-def _encode(job: _Job, root: Path, trunks: _Trunks, batch: int) -> None:
+def _encode(job: _Job, trunks: _Trunks, batch: int) -> None:
     if job.done():
         return
-    items, version = shard_items(root, job.shard), shard_version(root, job.shard)
+    for path in job.files.values():
+        remove_leftovers(path.parent, path.name)
+    items = shard_items(job.shard)
     if not items:
         raise InputError(f"the shard {str(job.shard)!r} is empty: leave it out")
     images = np.concatenate(list(_features(items, trunks, batch)))
     texts = trunks.text.embed([text for item in items for text in item.captions], Silent())
     owner = np.repeat(np.arange(len(items)), [len(item.captions) for item in items])
+    write_text(job.origin, block_digest(job.shard))
     for side, array in (("images", images), ("texts", texts), ("owner", owner)):
-        with writing(job.files[side]) as temporary, temporary.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
+        write_array(job.files[side], array)
     lines = [
-        json.dumps({"key": item.key.removeprefix(f"{version}|"), "captions": item.captions})
-        for item in items
+        json.dumps({"key": item.key.removeprefix("|"), "captions": item.captions}) for item in items
     ]
     write_text(job.files["captions"], "".join(f"{line}\n" for line in lines))
 

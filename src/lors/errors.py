@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-__all__ = ["DivergedError", "InputError", "LorsError", "choose", "suggestion"]
+__all__ = [
+    "DivergedError",
+    "InputError",
+    "LorsError",
+    "choose",
+    "explained",
+    "out_of_memory",
+    "shortened",
+    "suggestion",
+]
 
 T = TypeVar("T")
+
+NO_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "out of memory",
+    "Cannot allocate memory",
+    "can't start new thread",
+)
+"""What errors say that are no MemoryError."""
+SENTENCE = 1200
+"""The most characters of a message: it quotes files and settings, which may hold anything."""
 
 
 class LorsError(Exception):
     """Something the user can put right; the message is one sentence that says how."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message, SENTENCE))
 
 
 class InputError(LorsError):
@@ -32,6 +56,51 @@ class DivergedError(LorsError):
         self.part = part
 
 
+def shortened(text: str, length: int = 200) -> str:
+    """A text of at most so many characters, cut in its middle: messages end with what to do.
+
+    >>> shortened("a name of 5,000 characters", 16)
+    'a name … racters'
+    """
+    if len(text) <= length:
+        return text
+    kept = length - len(" … ")
+    return f"{text[: kept - kept // 2]} … {text[len(text) - kept // 2 :]}"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left, as Python, numpy, torch or CUDA say it.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("CUDA out of memory. Tried to …"))
+    (True, True)
+    """
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    text = str(error)
+    return isinstance(error, (RuntimeError, OSError)) and any(sign in text for sign in NO_MEMORY)
+
+
+def explained(error: BaseException) -> str | None:
+    """A sentence for what the machine refuses: memory, a full disk, a path. None: it is a bug."""
+    if out_of_memory(error):
+        return (
+            "out of memory: lower matching.batch_size, evaluate.batch_size, distill.budget or "
+            "encoder.image_size, take a smaller trunk, or close other programs; 'lors plan' says "
+            "what a configuration takes"
+        )
+    if not isinstance(error, OSError):
+        return None
+    where = f" ({shortened(str(error.filename))})" if error.filename else ""
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{error.strerror}{where}: give a shorter path"
+    return (
+        f"{shortened(error.strerror or str(error), 400)}{where}. What was saved before is whole: "
+        "put this right, and the same command continues"
+    )
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` for the nearest known name, or the list of them.
 
@@ -39,7 +108,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "; did you mean 'lowrank'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name[:100], known, n=1)  # quadratic in the name's length
     if near:
         return f"; did you mean {near[0]!r}?"
     return "; known: " + ", ".join(known[:20]) + (", …" if len(known) > 20 else "")

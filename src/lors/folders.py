@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,12 @@ from lors.recalls import MeasuredRow
 __all__ = [
     "CARD",
     "CONFIG",
+    "DATA",
     "LOG",
     "RESULTS",
+    "SELECTION",
     "SET",
+    "check_data",
     "check_folder",
     "read_results",
     "saved_results",
@@ -26,6 +30,7 @@ __all__ = [
 
 CONFIG, SET = "config.yaml", "distilled.safetensors"
 LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
+DATA, SELECTION = "data.json", "selection.csv"
 
 
 def check_folder(out: Path, config: Config) -> None:
@@ -54,6 +59,32 @@ def check_folder(out: Path, config: Config) -> None:
         raise InputError(
             f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
         )
+
+
+def check_data(out: Path, fingerprint: str, sizes: Mapping[str, int]) -> None:
+    """Write down which data a run works on, or refuse to go on with other data.
+
+    Args:
+        out: the run directory.
+        fingerprint: of what the data holds.
+        sizes: pairs of each split, for who reads the file.
+
+    Raises:
+        InputError: the run began with other data.
+    """
+    path = out / DATA
+    ours = {"fingerprint": fingerprint, "pairs": dict(sizes)}
+    try:
+        theirs = json.loads(path.read_text("utf-8"))
+        differs = theirs["fingerprint"] != fingerprint
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        differs = False  # a run of before, or damaged: nothing is known of its data
+    if differs:
+        raise InputError(
+            f"the data has changed since the run in {str(out)!r} began: choose another --out, or "
+            "put the data back"
+        )
+    artifacts.write_text(path, json.dumps(ours, indent=2))
 
 
 def read_results(out: Path, config: Config) -> dict[str, Any]:

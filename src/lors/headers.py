@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lors.config import Config, EncoderConfig
-from lors.errors import InputError, suggestion
+from lors.errors import InputError, out_of_memory, suggestion
 
 __all__ = [
     "FORMAT",
@@ -50,7 +50,7 @@ class Trunk(BaseModel):
 
 
 class TrunkSize(Trunk):
-    dim: int = Field(gt=0)
+    dim: int = Field(gt=0, le=2**31)
     fingerprint: str
 
 
@@ -82,6 +82,10 @@ class CheckpointHeader(Header):
 class ExpertHeader(Header):
     origin: dict[str, Any]
     epochs: list[Annotated[int, Field(ge=0)]] = []
+    checks: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
+        [], description="of each snapshot; experts written before there were any have none"
+    )
+    learned_check: int | None = None
 
     @field_validator("epochs")
     @classmethod
@@ -167,6 +171,8 @@ def restoring(path: str | Path) -> Iterator[None]:
     except ValidationError as error:
         raise InputError(f"{str(path)!r} is damaged: {_first_problem(error)}") from None
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
         reason = " ".join(str(error).split())
         raise InputError(f"{str(path)!r} is damaged: {reason}") from None
     except InputError as error:

@@ -43,30 +43,35 @@ class Health:
         long_enough = matching.kind == "trajectory" and len(self._losses) == PATIENCE
         if long_enough and min(self._losses) > start:
             self._warn(
+                "loss",
                 f"the matching loss has been above {start:g} for {PATIENCE} iterations: "
                 "training on the set leads away from the experts; lower distill.inner_rate or "
-                "distill.learning_rates"
+                "distill.learning_rates",
             )
         for side in ("image", "text"):
             if record[f"rate_{side}"] <= RATE_FLOOR * (1 + 1e-6):
                 self._warn(
+                    f"{side} rate",
                     f"the inner {side} rate has fallen to its floor of {RATE_FLOOR:g}: that side "
-                    "hardly trains; lower distill.learning_rates.rates or raise distill.inner_rate"
+                    "hardly trains; lower distill.learning_rates.rates or raise distill.inner_rate",
                 )
         if (synthetic.similarity.diagonal() < 0).any():
             self._warn(
+                "diagonal",
                 "the diagonal of S has turned negative: a pair counts as a non-pair; lower "
-                "distill.learning_rates.similarity"
+                "distill.learning_rates.similarity",
             )
         if "recall" in record and near_chance(record["recall"], self.chance):
             self._warn(
+                "recall",
                 f"the recall on val is {record['recall']:.2f}, near chance ({self.chance:.2f}): "
-                "networks learn nothing from the set"
+                "networks learn nothing from the set",
             )
 
-    def _warn(self, text: str) -> None:
-        if text.split(":")[0] not in self._said:
-            self._said.add(text.split(":")[0])
+    def _warn(self, about: str, text: str) -> None:
+        """Say a warning, unless there was one about the same, with whatever numbers in it."""
+        if about not in self._said:
+            self._said.add(about)
             self._say(f"Warning: {text}.")
 
 

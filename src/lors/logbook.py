@@ -12,6 +12,7 @@ from lors import artifacts, ranks
 from lors.distill import KIND, Distillation
 from lors.errors import InputError
 from lors.folders import LOG
+from lors.metrics import read_metrics
 from lors.progress import Progress
 
 __all__ = ["Logbook"]
@@ -48,10 +49,13 @@ class Logbook:
                 if path == found[-1]:
                     raise
                 progress.say(f"{error}; going on from the checkpoint before it.")
-        records = self._records(state.iteration)
+        logged = read_metrics(self.metrics)
+        if logged.damaged:
+            progress.say(logged.warning(self.metrics))
+        records = [r for r in logged.records if r["iteration"] <= state.iteration]
         if ranks.rank() == 0:
-            artifacts.write_text(self.metrics, "".join(records))
-        self._earlier, self._begun = self._seconds(records), time.monotonic()
+            artifacts.write_text(self.metrics, "".join(map(_line, records)))
+        self._earlier, self._begun = _seconds(records), time.monotonic()
 
     def reached(self) -> int:
         """The iteration from which the run will continue, as far as headers tell."""
@@ -65,9 +69,10 @@ class Logbook:
         return 0
 
     def checkpoint(self, state: Distillation) -> None:
-        """Write a checkpoint and keep the one before it."""
+        """Write a checkpoint and keep the one before it; the metrics are on the disk before it."""
         if ranks.rank() > 0:
             return
+        self._sync_metrics()
         if self.newest.exists():
             os.replace(self.newest, self.previous)
         state.save(self.newest)
@@ -78,21 +83,22 @@ class Logbook:
         record = {**record, "seconds": round(seconds, 3)}
         if ranks.rank() == 0:
             with self.metrics.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+                file.write(_line(record))
         return record
 
     def seconds(self) -> float:
         """How long the run has taken, over all its sittings."""
-        return self._seconds(self._records())
+        return _seconds(read_metrics(self.metrics).records)
 
-    def _records(self, until: float = float("inf")) -> list[str]:
-        """The whole lines up to an iteration: a crash may have cut the last one short."""
-        if not self.metrics.exists():
-            return []
-        with self.metrics.open(encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file if line.endswith("\n")]
-        return [line for line in lines if json.loads(line)["iteration"] <= until]
+    def _sync_metrics(self) -> None:
+        """Wait for the disk: a power cut must not take records that no iteration will repeat."""
+        with self.metrics.open("a", encoding="utf-8") as file:
+            os.fsync(file.fileno())
 
-    @staticmethod
-    def _seconds(records: list[str]) -> float:
-        return float(json.loads(records[-1])["seconds"]) if records else 0.0
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record) + "\n"
+
+
+def _seconds(records: list[dict[str, Any]]) -> float:
+    return float(records[-1]["seconds"]) if records else 0.0

@@ -1,4 +1,4 @@
-"""Peak memory of this process."""
+"""How much memory there is, and the peak of this process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import sys
 from pathlib import Path
 
+import psutil
 import torch
 
-__all__ = ["forget_peak_memory", "peak_memory"]
+from lors.errors import InputError
+
+__all__ = ["check_fits", "forget_peak_memory", "peak_memory"]
 
 
 def peak_memory(device: torch.device) -> int:
@@ -33,3 +36,21 @@ def forget_peak_memory(device: torch.device) -> None:
         return
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
+
+
+def check_fits(size: int, what: str) -> None:
+    """Refuse to read a file into memory that cannot hold it: a sparse one costs its maker nothing.
+
+    Args:
+        size: in bytes.
+        what: the file, for the message.
+
+    Raises:
+        InputError: there is less memory.
+    """
+    free = psutil.virtual_memory().available
+    if size > free:
+        raise InputError(
+            f"{what} has {size / 2**30:,.1f} GiB, and of memory {free / 2**30:,.1f} GiB are free: "
+            "check that it is what it should be"
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +17,16 @@ from lors.distill import Distillation, distill
 from lors.distilled import DistilledSet
 from lors.errors import DivergedError, InputError
 from lors.evaluate import Outcome, frozen_inputs, outcomes, summarise
-from lors.folders import CARD, CONFIG, RESULTS, SET, check_folder, read_results
+from lors.folders import (
+    CARD,
+    CONFIG,
+    RESULTS,
+    SELECTION,
+    SET,
+    check_data,
+    check_folder,
+    read_results,
+)
 from lors.health import Health, near_chance
 from lors.locks import sole_user
 from lors.logbook import Logbook
@@ -31,6 +38,7 @@ from lors.resolve import resolve
 from lors.retrieval import chance
 from lors.sharing.card import card
 from lors.synthetic import SyntheticPairs
+from lors.tables import write_csv
 from lors.trackers.watch import Watch, watching
 from lors.trials import rates_label, trial, tune, val_recall
 from lors.workbench import Workbench
@@ -79,6 +87,7 @@ def run(
     if config.selection.kind is None:
         bench.start()  # what cannot be started leaves nothing behind
     with sole_user(out):
+        ranks.first(lambda: _take_over(out, bench))
         results = ranks.first(lambda: read_results(out, config))
         _write(out / CONFIG, config.yaml())
         with watching(bench, out, logbook.reached()) as watch:
@@ -91,10 +100,18 @@ def run(
             for name in wanted:
                 if name not in results["rows"]:
                     results["rows"][name] = _measure(name, bench, made)
+                    if name == wanted[-1]:  # first, because all rows say that the run has ended
+                        _write(out / CARD, card(made, results["rows"], artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results, indent=2))
-            _write(out / CARD, card(made, results["rows"], artifacts.versions()))
             watch.end(made, results["rows"])
     return results
+
+
+def _take_over(out: Path, bench: Workbench) -> None:
+    """Make a run directory this process's: its data must be that of the run's beginning."""
+    artifacts.remove_leftovers(out)
+    sizes = {name: len(split) for name, split in bench.pairs.splits.items()}
+    check_data(out, bench.pairs.fingerprint, sizes)
 
 
 def evaluate_set(
@@ -246,12 +263,11 @@ def _write_list(
     out: Path,
 ) -> None:
     """Write down which pairs were selected, and with which scores."""
-    table = io.StringIO()
-    lines = csv.writer(table)
-    lines.writerow(("image", "score", "caption", "text"))
-    for image, score, caption in zip(chosen, scores, captions, strict=True):
-        lines.writerow((image, f"{score:.6g}", caption, texts[caption] if texts else ""))
-    artifacts.write_text(out / "selection.csv", table.getvalue())
+    rows = (
+        (image, f"{score:.6g}", caption, texts[caption] if texts else "")
+        for image, score, caption in zip(chosen, scores, captions, strict=True)
+    )
+    write_csv(out / SELECTION, ("image", "score", "caption", "text"), rows)
 
 
 def _how_trained(made: DistilledSet) -> str:

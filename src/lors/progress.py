@@ -1,4 +1,4 @@
-"""What long work reports while it runs, without knowing who listens."""
+"""How long-running work reports its progress, whoever shows it: a terminal, a log, or nobody."""
 
 from __future__ import annotations
 
@@ -11,25 +11,38 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """Someone to tell about long work."""
+    """Reports long-running work; pass an object with these three methods to see it your way."""
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
-        """Pass the items through while showing how many of ``total`` are done."""
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
+        """Pass the items through and show how many of them are done.
+
+        A track inside another one shows how far the outer one's current item is.
+
+        Args:
+            items: what to do, one after the other.
+            what: the work in words, e.g. ``"train experts"``.
+            total: how many items there are, with those done before.
+            done: how many were done before, by a run that this one continues.
+        """
         ...
 
     def note(self, **facts: Any) -> None:
-        """Show these facts beside the work under way, e.g. ``loss=0.93``."""
+        """Show these facts beside the current work, e.g. ``loss=0.93``."""
         ...
 
     def say(self, text: str) -> None:
-        """Show a sentence that the user should know."""
+        """Show a sentence that the user should read, e.g. a warning."""
         ...
 
 
 class Silent:
-    """Shows nothing."""
+    """Shows nothing.
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    >>> list(Silent().track("ab", "letters", total=2))
+    ['a', 'b']
+    """
+
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         return iter(items)
 
     def note(self, **facts: Any) -> None:

@@ -26,6 +26,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from lors.errors import InputError, LorsError
+from lors.heartbeat import CONTINUES, RankWatch, timeout
 from lors.progress import Progress, Silent
 
 __all__ = [
@@ -49,10 +50,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-TIMEOUT = "LORS_TIMEOUT"
-"""Seconds for which a rank waits in the middle of a step for one that is alive but does not answer;
-by default half an hour. That a process has ended is noticed at once."""
-
+_WATCH = RankWatch()
 _PATIENT: dict[Any, Any] = {}
 _ALONE = ContextVar("alone", default=False)
 
@@ -60,6 +58,9 @@ _ALONE = ContextVar("alone", default=False)
 @contextmanager
 def joined() -> Iterator[None]:
     """Join the other processes for the length of the block, if torchrun started several.
+
+    Should one of them show no sign of life for ``LORS_TIMEOUT`` seconds while this one waits for
+    it, this process ends with a sentence and exit code 1.
 
     Raises:
         InputError: ``LORS_TIMEOUT`` is not a number of seconds.
@@ -73,15 +74,19 @@ def joined() -> Iterator[None]:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    timeout = _timeout()
-    with _contact():
-        store, own, count = next(rendezvous("env://", timeout=timeout))
-        store = PrefixStore(_this_start(store, own, count, timeout), store)
-        dist.init_process_group(backend, timeout=timeout, store=store, rank=own, world_size=count)
-        _patient()
-        any_of(False)  # none may be done and gone before all have come
-    yield
-    dist.destroy_process_group()  # after an error, the end of the process tells the others
+    limit = timedelta(seconds=timeout())
+    with _WATCH.on(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])):
+        with _contact("torchrun or the other ranks"):
+            store, own, count = next(rendezvous("env://", timeout=limit))
+            start = _this_start(store, own, count, limit)
+            _WATCH.beat(start)
+            store = PrefixStore(start, store)
+            dist.init_process_group(backend, timeout=limit, store=store, rank=own, world_size=count)
+            _patient()
+            any_of(False)  # none may be done and gone before all have come
+        yield
+        with _contact():
+            dist.destroy_process_group()  # after an error, the end of the process tells the others
 
 
 @contextmanager
@@ -129,7 +134,7 @@ def any_of(asked: bool) -> bool:
 def gather(value: Any) -> list[Any]:
     """What each rank gives, in their order, on all of them. Values must be JSON.
 
-    Ranks that have done their work wait here for the others, however long.
+    Ranks that have done their work wait here for the others, as long as those are alive.
     """
     if size() == 1:
         return [value]
@@ -263,18 +268,27 @@ def _this_start(store: Any, own: int, count: int, timeout: timedelta) -> str:
     """
     store.set(f"token/{own}", secrets.token_hex(8))
     end = time.monotonic() + timeout.total_seconds()
+
+    def left(what: str, rank: int) -> bytes:
+        _WATCH.wait_for(f"rank {rank}")
+        return bytes(store.get(f"{what}/{rank}"))
+
     while time.monotonic() < end:
-        tokens = b" ".join(store.get(f"token/{rank}") for rank in range(count))
+        tokens = b" ".join(left("token", rank) for rank in range(count))
         name = hashlib.blake2b(tokens, digest_size=8).hexdigest()
         store.set(f"name/{own}", name)
-        if all(store.get(f"name/{rank}").decode() == name for rank in range(count)):
+        if all(left("name", rank).decode() == name for rank in range(count)):
+            _WATCH.wait_for("another process")
             return name
         time.sleep(0.02)
     raise RuntimeError("not all processes have started")
 
 
 def _patient() -> Any:
-    """All ranks again, but with time; messages are in the memory of the CPU."""
+    """All ranks again, but with time, as the watch ends waits that are in vain.
+
+    Messages are in the memory of the CPU.
+    """
     world = dist.group.WORLD
     if world not in _PATIENT:
         _PATIENT.clear()
@@ -282,24 +296,16 @@ def _patient() -> Any:
     return _PATIENT[world]
 
 
-def _timeout() -> timedelta:
-    seconds = os.environ.get(TIMEOUT, "1800")
-    try:
-        if float(seconds) > 0:
-            return timedelta(seconds=float(seconds))
-    except (ValueError, OverflowError):
-        pass
-    raise InputError(f"{TIMEOUT}={seconds!r} is not a number of seconds: set it to 600, say")
-
-
 @contextmanager
-def _contact() -> Iterator[None]:
-    """What torch raises when a message cannot be passed, as a sentence."""
-    try:
-        yield
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0][:200]
-        raise LorsError(
-            f"rank {os.environ.get('RANK', '?')} could not reach another process ({reason}): "
-            "see that one's error; the same command goes on from what was saved"
-        ) from None
+def _contact(whom: str = "another process") -> Iterator[None]:
+    """A wait for others; what torch raises when a message cannot be passed becomes a sentence."""
+    with _WATCH.waiting(whom):
+        try:
+            yield
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise LorsError(
+                _WATCH.complaint()
+                or f"rank {os.environ.get('RANK', '?')} could not reach {_WATCH.whom()} "
+                f"({reason}): see that one's error; {CONTINUES}"
+            ) from None

@@ -13,7 +13,7 @@ from lors.encoders.scorer import check_scorer
 from lors.encoders.text import check_text_trunk
 from lors.errors import InputError, choose
 from lors.initial import INITIALS
-from lors.losses import LOSSES
+from lors.losses import LOSSES, Loss
 from lors.matching import MATCHERS
 from lors.matching.meta_gradient import META_GRADIENTS
 from lors.matching.second_order import DERIVATIVES
@@ -47,11 +47,33 @@ def resolve(config: Config) -> Config:
     check_image_trunk(config.encoder.image, config.encoder.image_weights)
     find_device(config.device)
     choose(SIMILARITIES, config.similarity.kind, "similarity")
+    _check_batches(config)
     if config.data.source == "embeddings" and config.encoder.space != "features":
         raise InputError("embeddings have no pixels: start from the preset 'features'")
     size = config.encoder.image_size or native_size(config.encoder.image)
     encoder = config.encoder.model_copy(update={"image_size": size})
     return config.model_copy(update={"encoder": encoder})
+
+
+def _check_batches(config: Config) -> None:
+    """Refuse batches of one pair where the loss of a single pair is always the same."""
+    losses = {
+        "experts.batch_size": (config.experts.batch_size, "nce"),
+        "matching.batch_size": (config.matching.batch_size, config.loss),
+        "evaluate.batch_size": (config.evaluate.batch_size, config.loss),
+    }
+    for setting, (size, loss) in losses.items():
+        if size == 1 and not _learns_from_one(LOSSES[loss]):
+            raise InputError(
+                f"{setting}=1: the loss {loss} compares the pairs of a batch, and learns nothing "
+                "from a batch of one: set 2 or more"
+            )
+
+
+def _learns_from_one(loss: Loss) -> bool:
+    logits = torch.full((1, 1), 0.5, requires_grad=True)
+    (gradient,) = torch.autograd.grad(loss(logits, torch.ones(1, 1)), logits)
+    return bool(gradient)
 
 
 def find_device(name: str) -> torch.device:

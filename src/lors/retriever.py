@@ -22,13 +22,7 @@ from lors.data.shards import Features
 from lors.distilled import DistilledSet
 from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import (
-    feature_size,
-    frozen_trunk,
-    image_trunk,
-    normalisation,
-    trunk_key,
-)
+from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.encoders.transformers_text import TransformersText
 from lors.errors import InputError
@@ -84,7 +78,7 @@ class Retriever:
                 "train on it with lors.train_on"
             )
         standards = (distilled.image_standard, distilled.text_standard)
-        sees = _trunk(distilled) if config.encoder.scope == "heads" else None
+        sees = distilled.frozen_trunk() if config.encoder.scope == "heads" else None
         features = config.encoder.space == "features"
         keys = (seed, KIND)
         frozen = _frozen(trunk, config.encoder, sees, *standards)
@@ -212,18 +206,6 @@ class Retriever:
         model = build()
         model.load_state_dict(weights)
         return cls(model.requires_grad_(False), encoder, trunk)
-
-
-def _trunk(distilled: DistilledSet) -> nn.Module:
-    """The frozen image trunk that a set was made with."""
-    encoder = distilled.config.encoder
-    key = trunk_key(encoder.image, encoder.image_weights, encoder.size())
-    if key != distilled.image_trunk:
-        raise InputError(
-            f"this set was made with other weights of {encoder.image!r} than those of "
-            f"{encoder.image_weights!r}: put the same file there"
-        )
-    return frozen_trunk(encoder, torch.device("cpu"))
 
 
 def _frozen(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from lors.config import load_config
 from lors.distilled import DistilledSet
 from lors.errors import InputError
 from lors.folders import LOG, SET, saved_results
+from lors.metrics import read_metrics
 from lors.progress import Progress
 from lors.synthetic import SyntheticPairs
 from lors.workbench import Workbench
@@ -56,14 +56,12 @@ class Run:
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
-        """The records of ``metrics.jsonl``, one per iteration; none for a selection."""
+        """The records of ``metrics.jsonl`` that are whole; none for a selection."""
         path = self.folder / LOG
-        if not path.is_file():
-            return []
-        try:
-            return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        except ValueError:
-            raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+        found = read_metrics(path)
+        if found.damaged and self.progress is not None:
+            self.progress.say(found.warning(path))
+        return found.records
 
     @cached_property
     def bench(self) -> Workbench:

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM wait for the end of a step, so that what it did can be saved."""
+"""Signals that ask the program to end wait for the end of a step, so that it can be saved."""
 
 from __future__ import annotations
 
@@ -9,33 +9,95 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Terminated", "stop_now", "unbroken"]
+__all__ = ["INTERRUPTED", "Terminated", "listening", "quitting", "stop_now", "unbroken"]
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+INTERRUPTED = "Interrupted. The same command continues where it stopped."
 NOTICE = b"\nFinishing this step and saving. Once more to stop at once.\n"
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM; like KeyboardInterrupt, it passes everything that catches errors."""
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP; it passes everything that catches errors, KeyboardInterrupt included.
+
+    Args:
+        number: of the signal. The exit code is 128 more, as that of shells.
+    """
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__(128 + number)
 
 
 def stop_now(number: int, frame: FrameType | None) -> None:
     """A signal handler that ends the program by an exception, so that ``finally`` runs."""
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    _leave_lost_terminal()
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP end the program by an exception during the block."""
+    with _handled_by(stop_now):
+        yield
+
+
+@contextmanager
+def quitting(tidy: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP end the process at once during the block.
+
+    Args:
+        tidy: called before, to leave the terminal as it was.
+    """
+
+    def quit_now(number: int, frame: FrameType | None) -> None:
+        _leave_lost_terminal()
+        tidy()
+        os.write(2, f"{INTERRUPTED}\n".encode())
+        os._exit(128 + number)
+
+    with _handled_by(quit_now):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle signals during the block.
+
+    One that is ignored, as SIGHUP is by nohup, stays so. Outside the main thread, which no signal
+    reaches, nothing changes.
+    """
+    heard = [s for s in SIGNALS if signal.getsignal(s) not in (signal.SIG_IGN, None)]
+    if threading.current_thread() is not threading.main_thread():
+        heard = []
+    before = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+def _leave_lost_terminal() -> None:
+    """Write to nowhere instead of a terminal that was closed: each print would be an error."""
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream)
+            os.close(nowhere)
 
 
 @contextmanager
 def unbroken() -> Iterator[Callable[[], bool]]:
-    """Let a block come to its end before SIGINT or SIGTERM ends the program.
-
-    A signal that is ignored stays so. Outside the main thread, which no signal reaches, nothing
-    changes.
+    """Let a block come to its end before SIGINT, SIGTERM or SIGHUP ends the program.
 
     Yields:
         Tells whether the program is to end, so that the block can save what it did.
 
     Raises:
-        KeyboardInterrupt: after the block, if a signal came during it; at once at the second one.
+        KeyboardInterrupt: after the block, if SIGINT came during it; at once at the second one.
+        Terminated: likewise for SIGTERM and SIGHUP.
     """
     received: list[int] = []
 
@@ -43,16 +105,10 @@ def unbroken() -> Iterator[Callable[[], bool]]:
         if received:
             stop_now(number, frame)
         received.append(number)
+        _leave_lost_terminal()
         os.write(2, NOTICE)
 
-    heard = [s for s in SIGNALS if signal.getsignal(s) not in (signal.SIG_IGN, None)]
-    if threading.current_thread() is not threading.main_thread():
-        heard = []
-    before = {number: signal.signal(number, wait) for number in heard}
-    try:
+    with _handled_by(wait):
         yield lambda: bool(received)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if received:
         stop_now(received[0], None)

@@ -26,7 +26,7 @@ def take_turns(
     Args:
         steps: what to time, by name.
         rounds: how often, at least 2.
-        progress: who to tell.
+        progress: reports long-running work.
     """
     if rounds < 2:
         raise InputError(f"{rounds} timed iteration tells nothing of its deviation: time more")

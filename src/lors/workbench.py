@@ -20,7 +20,7 @@ from lors.artifacts import home
 from lors.config import Config, SimilarityConfig
 from lors.data import find_pairs
 from lors.data.arrays import read_array
-from lors.data.cache import cached_array, fingerprint
+from lors.data.cache import cache_errors, cached_array, fingerprint
 from lors.data.shards import Features
 from lors.distilled import DistilledSet
 from lors.encoders import (
@@ -82,9 +82,10 @@ class Workbench:
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         fitted = config.encoder.text == "lsa" or config.data.source == "embeddings"
-        decode = find_pairs(config.data)  # a mistake in the data or the text trunk shows first
+        # A mistake in the data or the text trunk shows first.
+        decode = find_pairs(config.data, self.progress)
         text_trunk = None if fitted else build_text_trunk(config.encoder, [])
-        self.pairs = decode(config.encoder.size(), self.progress)
+        self.pairs = decode(config.encoder.size())
         train = self.pairs.splits["train"]
         if len(train) < config.distill.budget:
             raise InputError(
@@ -125,9 +126,9 @@ class Workbench:
         image_standard = self.like.image_standard if self.like and same_trunk else None
         text_standard = self.like.text_standard if self.like else None
         if config.standardise and features is not None:
-            image_standard = image_standard or Standard.fit(features)
+            image_standard = image_standard or Standard.fit(features, "image features")
         if config.standardise:
-            text_standard = text_standard or Standard.fit(self._texts("train"))
+            text_standard = text_standard or Standard.fit(self._texts("train"), "text embeddings")
         return Frozen(
             text_dim=self.text_trunk.dim,
             feature_dim=None if features is None else features.shape[1],
@@ -208,8 +209,11 @@ class Workbench:
         folder = self.config.experts.folder or home() / "experts" / digest
         compact = self.config.experts.compact
         store = TrajectoryStore(folder, origin, self.config.expert_snapshots() if compact else None)
-        count, together = self.config.experts.count, self.data_parallel
-        train_missing(store, count, self._snapshots, self.progress, together)
+        count, epochs = self.config.experts.count, self.config.experts.epochs
+        together = self.data_parallel
+        with cache_errors(folder):
+            train_missing(store, count, epochs, self._snapshots, self.progress, together=together)
+        store.tidy()
         return store
 
     @property

@@ -82,7 +82,7 @@ def test_an_interrupted_comparison_repeats_only_what_is_missing(done: Path) -> N
 class Interrupted(Silent):
     """Ctrl-C after the first run."""
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         for item in items:
             yield item
             if what == "runs":
@@ -92,7 +92,7 @@ class Interrupted(Silent):
 class Killed(Silent):
     """The system kills the workers of a comparison."""
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         if what == "runs":
             for worker in multiprocessing.active_children():
                 worker.kill()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from safetensors.numpy import save_file
 from lors import load_config, run
 from lors.config import DataConfig
 from lors.data import load_pairs
+from lors.data.arrays import read_tensor
+from lors.data.shards import Shard
 from lors.distilled import DistilledSet
 from lors.errors import InputError
 from lors.pipeline import evaluate_set
+from lors.workbench import Workbench
 
 
 def config(folder: Path, **settings: object) -> DataConfig:
@@ -276,3 +280,75 @@ def test_a_selection_from_shards_shows_the_captions(
         line["image"] for lines in chosen[4:] for line in lines
     ]
     assert all(line["text"].startswith("caption") for lines in chosen for line in lines)
+
+
+def test_two_roots_that_only_numbers_tell_apart_share_nothing(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Archives and container images set all times equal."""
+    other = tmp_path_factory.mktemp("other")
+    for side in ("images", "texts"):
+        array = np.load(folder / f"{side}.npy")
+        np.save(other / f"{side}.npy", array[::-1].copy())
+    for root in (folder, other):
+        for path in root.iterdir():
+            os.utime(path, (0, 0))
+    here, there = (
+        load_config(
+            "features-lors",
+            [
+                f"data.root={root}",
+                "data.annotations={images: images.npy, texts: texts.npy}",
+                "experts.count=1",
+                "experts.epochs=3",
+                "distill.budget=10",
+            ],
+        )
+        for root in (folder, other)
+    )
+    ours, theirs = (Workbench(asked).experts() for asked in (here, there))
+    assert ours.folder != theirs.folder
+    assert not torch.equal(ours.snapshots(0, [3]), theirs.snapshots(0, [3]))
+    moved = tmp_path_factory.mktemp("moved") / "data"
+    shutil.copytree(folder, moved)
+    again = here.model_copy(update={"data": here.data.model_copy(update={"root": moved})})
+    assert Workbench(again).experts().folder == ours.folder
+
+
+def test_images_without_captions_are_refused(folder: Path) -> None:
+    np.save(folder / "texts.npy", np.zeros((200, 0, 10), np.float32))
+    with pytest.raises(InputError, match=r"\(200, 0, 10\) give images no caption"):
+        load_pairs(config(folder), 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e-30])
+def test_embeddings_that_are_all_alike_are_blamed_on_the_data(folder: Path, value: float) -> None:
+    np.save(folder / "texts.npy", np.full((200, 10), value, np.float32))
+    overrides = [f"data.root={folder}", "data.annotations.images=images.npy"]
+    made = load_config("features", [*overrides, "data.annotations.texts=texts.npy"])
+    with pytest.raises(InputError, match="text embeddings of the training data are all alike"):
+        run(made, folder / "run")
+
+
+def test_safetensors_larger_than_memory_are_not_read_at_once(folder: Path) -> None:
+    rows = 2**37  # 2 TiB, of which the disk holds a hole
+    header = {"images": {"dtype": "F32", "shape": [rows, 4], "data_offsets": [0, rows * 16]}}
+    text = json.dumps(header).encode()
+    with (folder / "images.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + np.arange(4, dtype="<f4").tobytes())
+        file.truncate(8 + len(text) + rows * 16)
+    array = read_tensor(folder / "images.safetensors", "images")
+    assert array.shape == (rows, 4)
+    block = next(Shard.of(array, folder / "images.safetensors").blocks())
+    assert block[:2].tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (3,)])
+def test_tensors_of_odd_shapes_are_read_as_they_are(folder: Path, shape: tuple[int, ...]) -> None:
+    save_file({"x": np.ones(shape, np.float32), "y": np.ones(5)}, folder / "odd.safetensors")
+    assert read_tensor(folder / "odd.safetensors", "x").shape == shape
+    with pytest.raises(InputError, match="name the right one 'z'"):
+        read_tensor(folder / "odd.safetensors", "z")
+    save_file({"x": np.ones(3, np.int32)}, folder / "whole.safetensors")
+    with pytest.raises(InputError, match="I32: give finite floating-point"):
+        read_tensor(folder / "whole.safetensors", "x")

@@ -12,9 +12,10 @@ from lors.config import DataConfig
 from lors.data.known import read_coco, read_flickr30k
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.progress import Progress, Silent
 
 SPLITS = ("train", "val", "test")
-Reader = Callable[[DataConfig], dict[str, list[Item]]]
+Reader = Callable[[DataConfig, Progress], dict[str, list[Item]]]
 
 
 def tree(root: Path, annotations: str, folders: list[str]) -> Path:
@@ -51,7 +52,7 @@ def coco(root: Path) -> Path:
 def test_the_usual_tree_needs_no_settings_but_its_root(
     tmp_path: Path, make: Callable[[Path], Path], read: Reader, images: int
 ) -> None:
-    splits = read(DataConfig(root=make(tmp_path)))
+    splits = read(DataConfig(root=make(tmp_path)), Silent())
     assert tuple(splits) == SPLITS
     for split, items in splits.items():
         assert [item.captions for item in items] == [(f"{split} one", f"{split} two")] * images
@@ -73,9 +74,9 @@ def test_what_is_missing_is_named_with_its_source_and_its_place(
     path = make(tmp_path) / missing
     path.rename(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=f"{missing}.*{source}.*{re.escape(str(path))}"):
-        read(DataConfig(root=tmp_path))
+        read(DataConfig(root=tmp_path), Silent())
 
 
 def test_a_root_is_needed() -> None:
     with pytest.raises(InputError, match=r"'coco' needs a folder: set data\.root"):
-        read_coco(DataConfig(source="coco"))
+        read_coco(DataConfig(source="coco"), Silent())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image
 from lors.config import DataConfig
 from lors.data import Pairs, load_pairs
 from lors.errors import InputError
+from lors.progress import Silent
 
 
 @pytest.fixture
@@ -205,3 +207,89 @@ def test_bad_files_and_folders_are_refused(folder: Path) -> None:
         table(folder, "image,caption,split\nimages/0.png,x,val")
     with pytest.raises(InputError, match="none of train, val, test"):
         table(folder, "image,caption,split\nimages/0.png,x,dev")
+
+
+class Telling(Silent):
+    def __init__(self) -> None:
+        self.said = list[str]()
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def test_two_roots_that_only_pixels_tell_apart_share_nothing(folder: Path) -> None:
+    other = folder / "other"
+    shutil.copytree(folder / "images", other / "images")
+    swapped = [(other / "images" / f"{i}.png").read_bytes() for i in (1, 2)]
+    for i, content in zip((2, 1), swapped, strict=True):
+        (other / "images" / f"{i}.png").write_bytes(content)
+    for path in (*folder.rglob("*.png"),):
+        os.utime(path, (0, 0))
+    ours, theirs = karpathy(folder, rows()), karpathy(other, rows())
+    assert ours.fingerprint != theirs.fingerprint
+    for pairs in (ours, theirs):
+        greys = {
+            split.captions[i]: int(split.images[split.owner[i]][0, 0, 0])
+            for split in pairs.splits.values()
+            for i in range(len(split.captions))
+        }
+        assert greys["grey 1"] == (10 if pairs is ours else 20)
+
+
+def test_captions_that_read_alike_when_joined_are_different_data(folder: Path) -> None:
+    def of_the_first(caption: object) -> str:
+        return karpathy(folder, [{**rows()[0], "caption": caption}, *rows()[1:]]).fingerprint
+
+    assert of_the_first("a|b") != of_the_first(["a", "b"])
+
+
+def test_an_unclosed_quote_is_refused_with_its_line(folder: Path) -> None:
+    lines = [f"images/{i}.png,a grey {i}" for i in range(20)]
+    for broken, later in (
+        ('"a 6 inch thing', "plain"),
+        ('"a 6 inch thing', '"a, b"'),
+        ('"a 6" thing', "plain"),
+    ):
+        bad = [*lines[:2], f"images/2.png,{broken}", *lines[3:], f"images/19.png,{later}"]
+        with pytest.raises(InputError, match=r"table\.csv line 4 is not valid CSV"):
+            table(folder, "\n".join(["image,caption", *bad]))
+    swallowed = [*lines[:2], 'images/2.png,"a 6 inch thing', *lines, *lines, 'images/3.png,x"']
+    with pytest.raises(InputError, match=r"line 4 starts a row of 42 lines: close its quotes"):
+        table(folder, "\n".join(["image,caption", *swallowed]))
+
+
+def test_a_quoted_caption_may_hold_commas_quotes_and_a_line_break(folder: Path) -> None:
+    lines = [f'images/{i}.png,"a ""grey"",\nno {i}"' for i in range(20)]
+    pairs = table(folder, "\n".join(["image,caption", *lines]))
+    assert 'a "grey", no 3' in [c for split in pairs.splits.values() for c in split.captions]
+
+
+def test_a_caption_that_would_lose_its_end_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"line 2 has 3 columns, more than the 2"):
+        table(folder, "image,caption\nimages/0.png,a dog, running")
+    with pytest.raises(InputError, match="names a column twice"):
+        table(folder, "image,caption,caption\nimages/0.png,x,y")
+
+
+def test_what_was_read_is_counted(folder: Path) -> None:
+    shutil.copy(folder / "images" / "0.png", folder / "images" / "copy.png")
+    lines = [f"images/{i}.png,a grey {i},train" for i in range(16)]
+    lines += ["images/3.png,a grey 3,train", "images/copy.png,x,val", "images/17.png,x,test"]
+    (folder / "table.csv").write_text("\n".join(["image,caption,split", *lines]))
+    told = Telling()
+    load_pairs(DataConfig(source="table", root=folder), 8, told)
+    assert told.said == [
+        "Image files without a caption, which are left out: 3.",
+        "Read 19 captions of 18 images: 16 train, 1 val, 1 test.",
+        "Captions that stand more than once with the same image: 1.",
+        "Images that are copies of others: 1.",
+        "Warning: images of val that are also in train: 1. Recall on val looks better than it is "
+        "on new images.",
+    ]
+
+
+def test_missing_images_are_counted(folder: Path) -> None:
+    for i in (3, 7):
+        (folder / "images" / f"{i}.png").unlink()
+    with pytest.raises(InputError, match=r"'images/3\.png' .* \(2 of 20 images are missing\)"):
+        karpathy(folder, rows())

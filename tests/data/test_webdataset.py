@@ -14,6 +14,7 @@ from lors.data import load_pairs
 from lors.data.pairs import Item
 from lors.data.webdataset import read_webdataset
 from lors.errors import InputError
+from lors.progress import Silent
 
 
 def picture(grey: int, kind: str = "png") -> bytes:
@@ -34,7 +35,9 @@ def shard(path: Path, members: dict[str, bytes | str], mode: str = "w") -> None:
 
 def read(root: Path, train: str = "train.tar", **others: str) -> dict[str, list[Item]]:
     annotations = {"train": train, **others}
-    return read_webdataset(DataConfig(source="webdataset", root=root, annotations=annotations))
+    return read_webdataset(
+        DataConfig(source="webdataset", root=root, annotations=annotations), Silent()
+    )
 
 
 def grey(item: Item) -> int:
@@ -211,7 +214,7 @@ def test_shards_must_exist_below_the_root(tmp_path: Path, pattern: str, message:
 
 def test_the_settings_must_name_splits(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs data\.annotations\.train"):
-        read_webdataset(DataConfig(source="webdataset", root=tmp_path))
+        read_webdataset(DataConfig(source="webdataset", root=tmp_path), Silent())
     shard(tmp_path / "train.tar", {"a.png": picture(1), "a.txt": "x"})
     names = {"train": "train.tar", "validation": "train.tar"}
     with pytest.raises(InputError, match="none of train, val, test"):

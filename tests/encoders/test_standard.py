@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from lors.encoders import Standard
+from lors.errors import InputError
 
 
 def test_standardised_features_have_mean_zero_and_one_deviation_over_all() -> None:
@@ -16,6 +17,23 @@ def test_standardised_features_have_mean_zero_and_one_deviation_over_all() -> No
     assert (out.std(0)[1] / out.std(0)[0]).item() == pytest.approx(ratio, rel=1e-4)
 
 
-def test_constant_features_do_not_divide_by_zero() -> None:
-    standard = Standard.fit(np.ones((4, 3), np.float32))
-    assert not standard(torch.ones(1, 3)).any()
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (np.ones((4, 3)), "the texts of the training data are all alike"),
+        (np.zeros((4, 3)), "all alike"),
+        (np.full((4, 3), 0.1), "all alike"),  # whose mean is rounded
+        (1 + 1e-7 * np.eye(3), "all alike"),
+        (1e-30 * np.eye(3), "too small"),
+    ],
+)
+def test_features_that_do_not_differ_are_refused(features: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Standard.fit(features.astype(np.float32), "texts")
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_features_of_any_usual_size_are_taken(size: float) -> None:
+    features = (size * (5 + np.eye(3))).astype(np.float32)
+    out = Standard.fit(features)(torch.from_numpy(features))
+    assert out.square().mean().item() == pytest.approx(1, rel=1e-3)

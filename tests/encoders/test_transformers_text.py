@@ -82,6 +82,28 @@ def test_the_fingerprint_tells_pooling_and_files_apart(tiny_bert: Path, tmp_path
     assert TransformersText(str(tmp_path / "copy"), "cls").fingerprint not in marks
 
 
+def test_folders_beside_the_files_of_a_model_change_nothing(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_bert, copy)
+    for name in (".cache/huggingface", ".git/objects", "onnx.old"):
+        (copy / name).mkdir(parents=True)
+    trunks = [TransformersText(str(folder), "cls") for folder in (tiny_bert, copy)]
+    assert trunks[0].fingerprint == trunks[1].fingerprint
+
+
+@pytest.mark.parametrize("dim", [1, 17])
+def test_a_file_that_lies_about_the_length_of_embeddings_is_found_out(
+    tiny_bert: Path, dim: int
+) -> None:
+    trunk = TransformersText(str(tiny_bert), "cls")
+    header, tensors = trunk.state()
+    lying = TransformersText.restore(EncoderConfig(), {"kind": "x", **header, "dim": dim}, tensors)
+    with pytest.raises(InputError, match=f"gives embeddings of 16 numbers, but {dim} are"):
+        lying.embed(["a red circle"], Silent())
+
+
 def test_clips_text_tower_gives_its_own_projection_though_it_pads_with_the_end(
     tmp_path: Path, tiny_bert: Path
 ) -> None:

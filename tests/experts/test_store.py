@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 
 from lors.artifacts import save
 from lors.errors import InputError
-from lors.experts import Snapshot, TrajectoryStore
+from lors.experts import Snapshot, TrajectoryStore, train_missing
+from lors.progress import Silent
 
 ORIGIN = {"data": "flickr", "encoder": {"image": "nfnet"}}
 
@@ -102,7 +104,7 @@ def test_only_the_snapshots_asked_for_are_read(tmp_path: Path) -> None:
     content[last : last + 4000] = b"\xff" * 4000
     path.write_bytes(content)
     assert torch.equal(store.snapshots(0, [0, 2])[1], torch.full((1000,), 2.0))
-    with pytest.raises(InputError, match="not all finite"):
+    with pytest.raises(InputError, match="snapshot 3 does not fit its checksum"):
         store.snapshots(0, [3])
     with pytest.raises(InputError, match="no snapshot of epoch 4"):
         store.snapshots(0, [0, 4])
@@ -129,3 +131,51 @@ def test_a_truncated_expert_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(InputError, match="damaged"):
         TrajectoryStore(tmp_path, ORIGIN)
+
+
+@pytest.mark.parametrize("epochs", [None, [0, 1, 3]])
+def test_a_flipped_bit_is_found_in_any_snapshot(tmp_path: Path, epochs: list[int] | None) -> None:
+    store = TrajectoryStore(tmp_path, ORIGIN, epochs)
+    trajectory = torch.randn(4, 50, generator=torch.Generator().manual_seed(0))
+    store.add(0, snapshots(trajectory))
+    path, kept = store.path(0), epochs or [0, 1, 2, 3]
+    whole = path.read_bytes()
+    (header,) = struct.unpack("<Q", whole[:8])
+
+    def found_by(read: Callable[[], object]) -> bool:
+        try:
+            read()
+        except InputError as error:
+            return "does not fit its checksum" in str(error)
+        return False
+
+    for place in range(8 + header, len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1  # the lowest bit of a byte: every number stays finite
+        path.write_bytes(damaged)
+        in_snapshots = sum(found_by(partial(store.snapshots, 0, [epoch])) for epoch in kept)
+        in_learned = found_by(partial(store.learned, 0))
+        assert in_snapshots + in_learned in (1, len(kept))  # all need the start of a compact one
+
+
+def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    store, trajectory = TrajectoryStore(tmp_path, ORIGIN), torch.randn(3, 4)
+    for expert in (0, 1):
+        unfinished = tmp_path / f"unfinished-{expert:03d}"
+        unfinished.mkdir()
+        (unfinished / ".epoch-0001.safetensors.77.tmp").write_bytes(b"half")
+        (tmp_path / f".expert-{expert:03d}.safetensors.77.tmp").write_bytes(b"half")
+    train_missing(store, 1, 2, lambda expert, begun: iter(snapshots(trajectory)), Silent())
+    (tmp_path / "unfinished-000").mkdir()  # killed before its last step
+    store.tidy()
+    left = {path.name for path in tmp_path.rglob("*") if path.suffix != ".lock"}
+    assert left == {
+        "expert-000.safetensors",
+        "unfinished-001",  # expert 1 was not asked for: whoever trains it removes these
+        ".epoch-0001.safetensors.77.tmp",
+        ".expert-001.safetensors.77.tmp",
+    }
+    with store.claim(0):
+        (tmp_path / "unfinished-000").mkdir()
+        store.tidy()
+        assert (tmp_path / "unfinished-000").exists()  # another process is at it

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 import torch
 
-from lors.experts import train_expert
+from lors.experts import Snapshot, TrajectoryStore, train_expert, train_missing
 from lors.losses import nce
+from lors.progress import Silent
 from lors.workbench import Workbench
+
+T = TypeVar("T")
 
 
 def expert(bench: Workbench, number: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -75,3 +81,42 @@ def test_experts_already_there_are_not_trained_again(
 
     monkeypatch.setattr("lors.workbench.train_expert", again)
     assert not bench.experts().missing(bench.config.experts.count)
+
+
+class Recorder(Silent):
+    """Notes what is tracked, and how many items of it come."""
+
+    def __init__(self) -> None:
+        self.tracked: list[tuple[str, int, int, int]] = []
+
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
+        came = 0
+        for item in items:
+            yield item
+            came += 1
+        if total:
+            self.tracked.append((what, total, done, came))
+
+
+def test_experts_show_their_epochs_and_continue_the_count(bench: Workbench, tmp_path: Path) -> None:
+    config = bench.config.experts
+    store = TrajectoryStore(tmp_path, bench.origin())
+    begun = islice(bench._snapshots(1, ()), 3)  # the start and two epochs
+    with pytest.raises(RuntimeError):  # nothing after them
+        store.add(1, chain(begun, _stop()))
+    recorder = Recorder()
+    train_missing(store, 2, config.epochs, bench._snapshots, recorder)
+    assert recorder.tracked == [
+        ("epoch", config.epochs, 0, config.epochs),
+        ("epoch", config.epochs, 2, config.epochs - 2),
+        ("train experts", 2, 0, 2),
+    ]
+    whole = bench.experts()
+    every = range(config.epochs + 1)
+    for number in range(2):
+        assert torch.equal(store.snapshots(number, every), whole.snapshots(number, every))
+
+
+def _stop() -> Iterator[Snapshot]:
+    raise RuntimeError
+    yield

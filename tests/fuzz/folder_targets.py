@@ -33,7 +33,7 @@ PATTERNS = ("a-{0..2}.npy", "{a,b}-*.npy", "*", "a-[01].npy", "{00..01}-{a,b}.np
 
 def check_pairs(config: DataConfig) -> None:
     """Embeddings that load are numbers that fit each other, with captions that are text."""
-    for split in load_embeddings(config).splits.values():
+    for split in load_embeddings(config, Silent()).splits.values():
         assert split.texts is not None
         assert np.isfinite(split.images[:]).all()
         assert np.isfinite(split.texts[:]).all()
@@ -236,7 +236,8 @@ def hugging_face(root: Path) -> Any:
 def read_dataset(root: Path) -> None:
     datasets = hugging_face(root)
     try:
-        found = read_huggingface(DataConfig(source="huggingface", root=root / "data"))
+        config = DataConfig(source="huggingface", root=root / "data")
+        found = read_huggingface(config, Silent())
         for item in (item for items in found.values() for item in items):
             assert all(caption.strip() for caption in item.captions)
             assert item.load().mode == "RGB"

@@ -26,6 +26,7 @@ from lors.data.webdataset import read_webdataset
 from lors.distill import Distillation
 from lors.experts import TrajectoryStore
 from lors.info import describe
+from lors.progress import Silent
 from lors.resolve import resolve
 from lors.selection.forgetting import forgetting_events
 from lors.similarity import LowRank
@@ -104,17 +105,20 @@ def check_items(splits: dict[str, list[Item]]) -> None:
 
 
 def read_rows(root: Path) -> None:
-    check_items(read_table(DataConfig(source="table", root=root)))
+    check_items(read_table(DataConfig(source="table", root=root), Silent()))
 
 
 def read_annotations(root: Path) -> None:
     names = {"train": "train.json"}
-    check_items(read_karpathy(DataConfig(source="karpathy", root=root, annotations=names)))
+    check_items(
+        read_karpathy(DataConfig(source="karpathy", root=root, annotations=names), Silent())
+    )
 
 
 def read_shards(root: Path) -> None:
     names = {"train": "train.tar"}
-    check_items(read_webdataset(DataConfig(source="webdataset", root=root, annotations=names)))
+    config = DataConfig(source="webdataset", root=root, annotations=names)
+    check_items(read_webdataset(config, Silent()))
 
 
 def make_images(root: Path) -> list[bytes]:
@@ -158,7 +162,7 @@ def make_arrays(root: Path) -> list[bytes]:
 
 def read_arrays(root: Path) -> None:
     names = {"images": "images.npy", "texts": "texts.npy"}
-    pairs = load_embeddings(DataConfig(source="embeddings", root=root, annotations=names))
+    pairs = load_embeddings(DataConfig(source="embeddings", root=root, annotations=names), Silent())
     for split in pairs.splits.values():
         assert np.isfinite(split.images[:]).all()
 

@@ -1,26 +1,23 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from lors.cli import app
-from lors.errors import InputError
+from lors.cli import app, main
+from lors.errors import InputError, LorsError
 from lors.folders import RESULTS, SET
 from lors.progress import Silent
 from lors.report import REPORT, end_with_report, write_report
 from tests.report.reading import content_of
-
-
-class Listener(Silent):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
 
 
 @pytest.fixture
@@ -59,17 +56,71 @@ def test_new_results_make_a_new_report(copied: Path) -> None:
     assert content_of(copied / REPORT)["title"] == "tiny"
 
 
-def test_a_report_that_fails_does_not_fail_the_run(copied: Path) -> None:
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Refuse to write larger files, as a disk does that fills up."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def run_command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the command as a shell would and give its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lors", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def test_a_run_without_its_report_shows_its_results_and_ends_with_an_error(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["distill", "tiny", "--out", str(copied)]
+    with largest_file(5000):
+        assert run_command(command, monkeypatch) == 1
+    shown = capsys.readouterr()
+    assert "IR@10" in shown.out
+    assert f"The set is {copied / SET}" in shown.out
+    assert "The report is" not in shown.out
+    assert "File too large" in shown.err
+    assert "Traceback" not in shown.err
+    assert not (copied / REPORT).exists()
+    (advice,) = re.findall("'lors (report .*)' writes it", shown.err)
+    assert run_command(advice.split(), monkeypatch) == 0
+    assert content_of(copied / REPORT)["title"] == "tiny"
+    assert run_command(command, monkeypatch) == 0
+    assert f"The report is {copied / REPORT}" in capsys.readouterr().out
+
+
+def test_any_failure_of_a_report_is_an_error(copied: Path) -> None:
     (copied / RESULTS).write_text("{")
-    listener = Listener()
-    assert end_with_report(copied, listener) is None
-    assert "No report was written" in listener.said[0]
+    with pytest.raises(LorsError, match=r"the report is not written .*damaged"):
+        end_with_report(copied, Silent())
 
 
 def test_what_cannot_be_written_is_said(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write the report"):
+    with pytest.raises(LorsError, match="cannot write the report"):
         write_report(tiny_run, out=tmp_path / "file" / "page.html")
+
+
+@pytest.mark.parametrize(
+    "command", [["report"], ["export"], ["figure", "similarity"], ["analyze", "spectrum"]]
+)
+def test_a_full_disk_is_never_success(
+    command: list[str],
+    tiny_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / ("out.csv" if command[0] == "analyze" else "out")
+    with largest_file(100):
+        assert run_command([*command, str(tiny_run), "--out", str(out)], monkeypatch) == 1
+    assert "File too large" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

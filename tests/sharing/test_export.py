@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +99,7 @@ def test_the_set_in_it_is_the_set(exported: Path, tiny_run: Path) -> None:
     for name, tensor in ours.pairs.state_dict().items():
         assert torch.equal(tensor, theirs.pairs.state_dict()[name])
     texts = load_file(exported / "texts.safetensors")["texts"]
-    assert torch.equal(texts, ours.pairs.texts)
+    assert torch.equal(texts, ours.texts)
     assert load_config(exported / "config.yaml") == load_config(tiny_run / "config.yaml")
 
 
@@ -116,7 +120,7 @@ def test_features_come_without_pictures(
     export(Run(features_run), out)
     assert not list(out.rglob("*.png"))
     features = load_file(out / "features.safetensors")["images"]
-    assert torch.equal(features, Run(features_run).distilled.pairs.images)
+    assert torch.equal(features, Run(features_run).distilled.images)
     text = (out / "README.md").read_text("utf-8")
     assert "real images nearest to them are left out on purpose" in text
     assert set(load_dataset(str(out), split="train")["index"]) == set(range(len(features)))
@@ -147,3 +151,17 @@ def test_a_failed_export_leaves_nothing(embeddings_run: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"data\.root"):
         export(Run(embeddings_run, ["data.root=/absent"]), tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_export_left_is_removed(tiny_run: Path, tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    begun = f".out.export-{platform.node()}-"
+    dead, alive = (tmp_path / f"{begun}{process}" for process in (ended.pid, os.getppid()))
+    for folder in (dead, alive, tmp_path / ".out.export-elsewhere-1"):
+        folder.mkdir()
+    export(Run(tiny_run), tmp_path / "out")
+    assert not dead.exists()
+    assert alive.exists()
+    assert (tmp_path / ".out.export-elsewhere-1").exists()
+    assert (tmp_path / "out" / SET).is_file()

@@ -7,9 +7,7 @@ a fresh process for each.
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
-from concurrent.futures import ProcessPoolExecutor
 
 from lors.analysis.rows import Row
 from lors.config import Config, load_config
@@ -20,6 +18,7 @@ from lors.progress import Progress, Silent
 from lors.resolve import resolve
 from lors.timing import Step, paired_difference, take_turns
 from lors.workbench import Workbench
+from lors.workers import as_they_end, worker_pool
 
 __all__ = ["efficiency"]
 
@@ -30,7 +29,7 @@ def efficiency(config: Config, rounds: int = 20, progress: Progress | None = Non
     Args:
         config: with a learned similarity.
         rounds: iterations of each that are timed.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         A row for each: pairs, seconds per iteration with their deviation, peak memory in MB. The
@@ -74,9 +73,9 @@ def _prepare(config: Config, progress: Progress) -> tuple[Distillation, Step]:
 
 def _memory(config: Config) -> int:
     """Peak memory of a few iterations in a process of their own; data and experts are there."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, context) as pool:
-        return pool.submit(_peak, config.model_dump(mode="json")).result()
+    with worker_pool(1) as pool:
+        (done,) = as_they_end(pool, [pool.submit(_peak, config.model_dump(mode="json"))])
+        return done.result()
 
 
 def _peak(values: dict[str, object]) -> int:

@@ -62,7 +62,7 @@ def find_false_negatives(
         config: see ``toy``.
         out: the folder; what is finished there is not repeated.
         seeds: each draws other pairs.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         One row per seed: AUC, and the mean similarity of each group.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from lors import artifacts
 from lors.errors import InputError
+from lors.tables import read_csv, write_csv
 
 __all__ = ["Row", "read_rows", "write_rows"]
 
@@ -29,11 +29,8 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
     if _ending(path) == ".json":
         artifacts.write_text(path, json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
         return
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    artifacts.write_text(path, table.getvalue())
+    columns = list(rows[0]) if rows else []
+    write_csv(path, columns, ([row[column] for column in columns] for row in rows))
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
@@ -45,9 +42,8 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}")
     try:
-        text = path.read_text("utf-8")
         of_json = _ending(path) == ".json"
-        rows = json.loads(text) if of_json else list(csv.DictReader(io.StringIO(text)))
+        rows = json.loads(path.read_text("utf-8")) if of_json else read_csv(path)
         return [{name: _plain(row[name]) for name in columns} for row in rows]
     except (ValueError, KeyError, TypeError, RecursionError, csv.Error):
         raise InputError(

@@ -101,7 +101,7 @@ def dataset_variance(
             the image trunk of the configuration if none is given.
         labelled: names in ``LABELLED``.
         root: the folder below which they lie.
-        progress: who to tell.
+        progress: reports long-running work.
     """
     config, progress = resolve(config), progress or Silent()
     size, data = config.encoder.size(), {name: load_labelled(name, root) for name in labelled}

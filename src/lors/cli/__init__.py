@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 
-from lors.cli.app import app, console
-from lors.errors import InputError, LorsError
-from lors.stopping import stop_now
+from lors.cli.app import app, console, end_interrupted
+from lors.cli.display import Display
+from lors.cli.work import printable
+from lors.errors import InputError, LorsError, explained
 
 # isort: off
 # The order is that of the commands in the help.
-from lors.cli import make, compare, report, look, share, inform, bench  # noqa: F401
+from lors.cli import make, compare, report, look, share, inform, doctor, bench  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]
@@ -28,20 +29,30 @@ DIVIDED = ("experts", "distill", "compare", "evaluate", "select", "encode")
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence and exit code 2, not a traceback."""
-    signal.signal(signal.SIGTERM, stop_now)
+    _print_anything()
     try:
         with _joined():
             app()
+    except KeyboardInterrupt as stop:
+        end_interrupted(stop)
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        _fail(
-            f"{error.strerror or error}{where}. What was saved before is whole: put this right, "
-            "and the same command continues"
-        )
+    except (OSError, MemoryError, RuntimeError) as error:
+        if (sentence := explained(error)) is None:
+            raise
+        _fail(sentence)
         sys.exit(1)
+
+
+def _print_anything() -> None:
+    """Let output replace characters that its encoding lacks, as in a log of plain ASCII.
+
+    Otherwise a ± in the table of results would end a run with a traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -53,14 +64,18 @@ def _joined() -> Iterator[None]:
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if command not in DIVIDED:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
-    from lors import ranks  # here, because torch takes seconds to import
+    console.quiet = os.environ["RANK"] != "0"
+    with Display("loading PyTorch") as display, ExitStack() as stack:
+        from lors import ranks  # here, because torch takes seconds to import
 
-    with ranks.joined():
-        console.quiet = ranks.rank() > 0
+        display.doing("waiting for the other processes")
+        stack.enter_context(ranks.joined())
+        joined = stack.pop_all()
+    with joined:
         yield
 
 
 def _fail(sentence: str) -> None:
     who = f"rank {rank}: " if (rank := os.environ.get("RANK", "0")) != "0" else ""
-    text = f"[bold red]{who}error:[/] {escape(sentence)}"
+    text = f"[bold red]{who}error:[/] {escape(printable(sentence))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
-__all__ = ["Changes", "Overrides", "Source", "app", "console"]
+from lors.stopping import INTERRUPTED, Terminated
+
+__all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted"]
+
+
+class _Commands(TyperGroup):
+    """All commands; typer itself would end an interrupted one without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            end_interrupted(stop)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
     no_args_is_help=True,
     add_completion=False,
@@ -18,6 +34,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+def end_interrupted(stop: BaseException) -> NoReturn:
+    """End the program after a signal, with a sentence and the usual exit code."""
+    if not console.quiet:
+        Console(stderr=True).print(INTERRUPTED)
+    sys.exit(stop.code if isinstance(stop, Terminated) else 130)
 
 
 def _version(asked: bool) -> None:

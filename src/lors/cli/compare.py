@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from lors.cli.app import Overrides, app, console
-from lors.cli.display import Display
+from lors.cli.display import LOADING, PREPARING, Display
 from lors.errors import InputError, LorsError
+
+if TYPE_CHECKING:
+    from lors.compare.results import Record
+    from lors.compare.table import Table as Comparison
 
 METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
 
@@ -65,47 +70,67 @@ def compare(
 
     Experts and features are made once and shared. Interrupted? The same command continues.
     """
-    from lors import compare as comparison
-    from lors import ranks
-    from lors.report import end_with_report
-
     if table == "list" or methods == "list":
         _list_comparisons(table == "list")
         return
-    changes = list(overrides or ())
-    if table is not None:
-        if config is not None:  # with --table there is no CONFIG: it was the first override
-            changes.insert(0, config)
-        if config is not None and "=" not in config:
-            raise InputError("a table has its own CONFIG: give only overrides")
-        chosen, name = comparison.load_table(table, scale), f"{table}-{scale}"
-        chosen = comparison.narrowed(chosen, _names(methods), _sizes(budgets))
-        name = "-".join([name, *_names(methods), *map(str, _sizes(budgets))])
-    elif config is None:
-        raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
-    else:
-        names, sizes = _names(methods or METHODS), _sizes(budgets)
-        chosen, name = comparison.own_table(config, names, sizes), Path(config).stem
-    if first_seed:
-        name += f"-from-seed-{first_seed}"
-    if image_trunk is not None:
-        chosen = comparison.transferred(chosen, image_trunk, image_weights)
-    elif image_weights is not None:
-        raise InputError("--image-weights belongs to --image-trunk: give both")
-    out = out or Path("runs") / f"compare-{name}"
-    with Display() as display:
+    with Display(LOADING) as display:
+        from lors import compare as comparison
+        from lors import ranks
+        from lors.report import end_with_report
+
+        display.doing(PREPARING)
+        changes = list(overrides or ())
+        if table is not None and config is not None:
+            changes.insert(0, config)  # with --table there is no CONFIG: it was the first override
+        chosen, name = _chosen(config, table, scale, methods, budgets)
+        if first_seed:
+            name += f"-from-seed-{first_seed}"
+        if image_trunk is not None:
+            chosen = comparison.transferred(chosen, image_trunk, image_weights)
+        elif image_weights is not None:
+            raise InputError("--image-weights belongs to --image-trunk: give both")
+        out = out or Path("runs") / f"compare-{name}"
         every = range(first_seed, first_seed + seeds)
         records = comparison.compare(chosen, out, every, changes, jobs, display)
         if ranks.rank() > 0:
             return
-        end_with_report(out, display)
     typer.echo((out / "table.md").read_text("utf-8"))
+    problems = _failures(records)
+    console.print(f"All results are in {escape(str(out))}: results.csv, table.tex", soft_wrap=True)
+    with Display("writing the report") as display:
+        try:
+            page = end_with_report(out, display)
+            console.print(f"The report is {escape(str(page))}", soft_wrap=True)
+        except LorsError as error:
+            problems.append(str(error))
+    if problems:
+        raise LorsError("; ".join(problems))
+
+
+def _chosen(
+    config: str | None, table: str | None, scale: str, methods: str | None, budgets: str | None
+) -> tuple[Comparison, str]:
+    """What to compare, and a name for it."""
+    from lors import compare as comparison
+
+    sizes = _sizes(budgets)
+    if table is None:
+        if config is None:
+            raise InputError("what to compare? Give a CONFIG, or a table of the paper with --table")
+        return comparison.own_table(config, _names(methods or METHODS), sizes), Path(config).stem
+    if config is not None and "=" not in config:
+        raise InputError("a table has its own CONFIG: give only overrides")
+    chosen = comparison.narrowed(comparison.load_table(table, scale), _names(methods), sizes)
+    return chosen, "-".join([table, scale, *_names(methods), *map(str, sizes)])
+
+
+def _failures(records: Sequence[Record]) -> list[str]:
+    """Print which runs have no result, and say how many."""
     failed = [record for record in records if record.failed]
     for record in failed:
-        console.print(escape(f"{record.row}, {record.column}, seed {record.seed}: {record.failed}"))
-    console.print(f"All results are in {escape(str(out))}: report.html, results.csv, table.tex")
-    if failed:
-        raise LorsError(f"{len(failed)} of {len(records)} runs have no result")
+        line = f"{record.row}, {record.column}, seed {record.seed}: {record.failed}"
+        console.print(escape(line), soft_wrap=True)
+    return [f"{len(failed)} of {len(records)} runs have no result"] if failed else []
 
 
 def _names(text: str | None) -> list[str]:

@@ -1,22 +1,34 @@
-"""What a terminal shows: live progress, and tables of recall."""
+"""What commands show: progress, and tables of recall."""
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 from rich.table import Table
 
-from lors.cli.app import console
-from lors.stopping import Terminated
+from lors.cli.app import console, end_interrupted
+from lors.cli.bars import Bars
+from lors.cli.lines import Lines
+from lors.progress import Silent
+from lors.stopping import Terminated, listening, quitting
 
-__all__ = ["Display", "results_table"]
+__all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
 T = TypeVar("T")
+
+LOADING = "loading PyTorch and the models"
+"""What a command does in its first seconds: it imports."""
+
+LOADS = (LOADING, "loading PyTorch")
+"""When modules are imported."""
+PREPARING = "preparing data and networks"
+
+STARTED = time.monotonic()
+"""About when the program started; lines in a log count from here."""
 
 
 def results_table(rows: dict[str, Any]) -> Table:
@@ -49,46 +61,62 @@ def _cell(value: dict[str, float]) -> str:
 
 
 class Display:
-    """Live progress on a terminal, one line per kind of work; implements ``lors.Progress``."""
+    """Shows progress: bars on a terminal, plain lines in a log; implements ``lors.Progress``.
 
-    def __init__(self) -> None:
-        self._bars = Bars(
-            TextColumn("{task.description:28}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            TextColumn("{task.fields[facts]}"),
-            console=console,
-        )
-        self._task = TaskID(0)
-        self._facts: dict[str, Any] = {}
+    All ranks but the first show nothing.
+
+    Args:
+        doing: what happens first, e.g. ``"loading PyTorch"``.
+    """
+
+    def __init__(self, doing: str = "") -> None:
+        self._doing = doing
+        self._shown: Bars | Lines | None = None
+        self._signals = ExitStack()
 
     def __enter__(self) -> Display:
-        self._bars.start()
+        if not console.quiet:
+            self._shown = Bars(console) if _is_live(console) else Lines(console, STARTED)
+            self._shown.start()
+        self.doing(self._doing)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._bars.stop()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            if not console.quiet:
-                text = "Interrupted. The same command continues where it stopped."
-                Console(stderr=True).print(text)
-            sys.exit(143 if issubclass(kind, Terminated) else 130)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+        self._signals.close()
+        if isinstance(error, (KeyboardInterrupt, Terminated)):
+            end_interrupted(error)
 
-    def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
-        if not total:
-            return
-        task = self._task = self._bars.add_task(what, total=total, facts="")
-        for item in items:
-            yield item
-            self._bars.advance(task)
+    def _stop(self) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+    def doing(self, what: str) -> None:
+        """Show what is happening until something can be counted.
+
+        While it is loading, a signal ends the process at once: an exception in the middle of an
+        import may be lost. After that, it is an exception, so that what was done can be saved.
+        """
+        self._signals.close()
+        self._signals.enter_context(quitting(self._stop) if what in LOADS else listening())
+        if what and self._shown is not None:
+            self._shown.doing(what)
+
+    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
+        """See ``lors.progress.Progress``."""
+        return (self._shown or Silent()).track(items, what, total, done)
 
     def note(self, **facts: Any) -> None:
-        self._facts |= facts
-        shown = " ".join(
-            f"{name.replace('_', ' ')} {value:.3g}" for name, value in self._facts.items()
-        )
-        self._bars.update(self._task, facts=shown)
+        """See ``lors.progress.Progress``."""
+        (self._shown or Silent()).note(**facts)
 
     def say(self, text: str) -> None:
-        self._bars.console.print(text, markup=False, highlight=False)
+        """See ``lors.progress.Progress``."""
+        (self._shown or Silent()).say(text)
+
+
+def _is_live(console: Console) -> bool:
+    """Whether rows can be drawn again and again, which FORCE_COLOR says of every log."""
+    return console.is_jupyter or (
+        console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
+    )

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from lors.cli.app import Overrides, Source, app, console
+from lors.cli.display import LOADING, Display
 from lors.errors import choose
 
 
@@ -19,12 +20,13 @@ def plan(config: Source, overrides: Overrides = None) -> None:
 
     From a short measurement on this device; neither data nor pretrained weights are needed.
     """
-    from lors.config import load_config
-    from lors.plan import plan as measure
+    with Display(LOADING) as display:
+        from lors.config import load_config
+        from lors.plan import plan as measure
 
-    table = Table("", config)
-    with console.status("measuring"):
+        display.doing("measuring a few steps")
         facts = measure(load_config(config, overrides or ()))
+    table = Table("", escape(config))
     for name, value in facts.items():
         table.add_row(name, value)
     console.print(table)

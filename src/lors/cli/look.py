@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from lors.cli.app import Changes, Overrides, Source, app, console
-from lors.cli.display import Display
+from lors.cli.display import LOADING, PREPARING, Display
 from lors.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ def variance(
 
     With --out, rows of other datasets and encoders that the file already holds are kept.
     """
-    from lors.analysis.variance import dataset_variance, merged
-    from lors.config import load_config
+    with Display(LOADING) as display:
+        from lors.analysis.variance import dataset_variance, merged
+        from lors.config import load_config
 
-    settings = load_config(config, overrides or ())
-    with Display() as display:
+        display.doing(PREPARING)
+        settings = load_config(config, overrides or ())
         rows = dataset_variance(settings, encoder or (), labelled or (), root, display)
     _show(rows, merged(rows, out) if out else rows, out)
 
@@ -73,11 +74,12 @@ def false_negatives(
     Half as many real pairs as synthetic ones are drawn and taken twice. The similarity is a full
     matrix, as in the paper, unless similarity.kind=lowrank is given.
     """
-    from lors.analysis.false_negatives import find_false_negatives, summary, toy
-
     out = out or Path("runs") / f"{Path(config).stem}-false-negatives"
-    settings = toy(config, overrides or ())
-    with Display() as display:
+    with Display(LOADING) as display:
+        from lors.analysis.false_negatives import find_false_negatives, summary, toy
+
+        display.doing(PREPARING)
+        settings = toy(config, overrides or ())
         rows = find_false_negatives(settings, out, range(seeds), display)
     _show([*rows, summary(rows)], rows, out / "auc.csv")
     console.print(f"The histogram: lors figure histogram {escape(str(out / 'seed-0'))}")
@@ -86,10 +88,11 @@ def false_negatives(
 @analyze.command()
 def spectrum(run: RunPath, out: TableFile = None) -> None:
     """The spectrum of the learned similarity. Beside it, that of a Gaussian matrix."""
-    from lors.analysis.spectrum import spectra, summary
-    from lors.runs import Run
+    with Display(LOADING):
+        from lors.analysis.spectrum import spectra, summary
+        from lors.runs import Run
 
-    rows = spectra(Run(run).distilled.pairs.similarity.matrix().float().cpu().numpy())
+        rows = spectra(Run(run).distilled.pairs.similarity.matrix().float().cpu().numpy())
     _show(summary(rows), rows, out)
 
 
@@ -101,10 +104,11 @@ def neighbours(
     out: TableFile = None,
 ) -> None:
     """The real captions and images nearest to synthetic ones."""
-    from lors.analysis.neighbours import neighbour_rows
-    from lors.runs import Run
+    with Display(LOADING) as display:
+        from lors.analysis.neighbours import neighbour_rows
+        from lors.runs import Run
 
-    with Display() as display:
+        display.doing(PREPARING)
         rows = neighbour_rows(Run(run, overrides or (), display), count)
     nearest = [row for row in rows if row["place"] == 1]
     _show([{k: v for k, v in row.items() if k != "place"} for row in nearest], rows, out)
@@ -118,10 +122,11 @@ def efficiency(
     out: TableFile = None,
 ) -> None:
     """Seconds per iteration and peak memory. With the learned similarity and without."""
-    from lors.analysis.efficiency import efficiency as measure
-    from lors.config import load_config
+    with Display(LOADING) as display:
+        from lors.analysis.efficiency import efficiency as measure
+        from lors.config import load_config
 
-    with Display() as display:
+        display.doing(PREPARING)
         rows = measure(load_config(config, overrides or ()), iterations, display)
     _show(rows, rows, out)
     learned = rows[-1]
@@ -145,9 +150,9 @@ def figure(
     ] = None,
 ) -> None:
     """Draw a figure of the paper from a run. As PNG and SVG, with its data as CSV."""
-    from lors.figures import FIGURES, make_figure
-
     if name == "list":
+        from lors.figures import FIGURES
+
         table = Table(Column("figure", no_wrap=True), "what it shows")
         for each, kind in FIGURES.items():
             table.add_row(each, kind.about)
@@ -156,7 +161,10 @@ def figure(
     if run is None:
         raise InputError(f"what to show? Give the folder of a run: lors figure {name} RUN")
     folder = out or (run if run.is_dir() else run.parent) / "figures"
-    with Display() as display:
+    with Display(LOADING) as display:
+        from lors.figures import make_figure
+
+        display.doing(PREPARING)
         paths = make_figure(name, run, folder, overrides or (), display)
     for path in paths:
         console.print(escape(str(path)), highlight=False, soft_wrap=True)

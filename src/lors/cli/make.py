@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from lors.cli.app import Changes, Overrides, Source, app, console
-from lors.cli.display import Display, results_table
+from lors.cli.display import LOADING, PREPARING, Display, results_table
 
 References = Annotated[
     bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
@@ -70,16 +70,18 @@ def _run(
     references: bool,
     data_parallel: bool = False,
 ) -> None:
-    from lors.config import load_config
-    from lors.folders import SET
-    from lors.pipeline import run
-    from lors.report import end_with_report
+    with Display(LOADING) as display:
+        from lors.config import load_config
+        from lors.folders import SET
+        from lors.pipeline import run
+        from lors.report import end_with_report
 
-    with Display() as display:
+        display.doing(PREPARING)
         results = run(load_config(config, overrides), out, display, references, data_parallel)
-        page = end_with_report(out, display)
     console.print(results_table(results["rows"]))
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
+    with Display("writing the report") as display:  # a failure here takes no results away
+        page = end_with_report(out, display)
     if page:
         console.print(f"The report is {escape(str(page))}", soft_wrap=True)
 
@@ -95,10 +97,11 @@ def encode(
     For data larger than memory: the other commands then read the embeddings. Several processes
     share the shards, and the same command continues where it stopped.
     """
-    from lors.config import load_config
-    from lors.encode import encode_shards
+    with Display(LOADING) as display:
+        from lors.config import load_config
+        from lors.encode import encode_shards
 
-    with Display() as display:
+        display.doing(PREPARING)
         encode_shards(load_config(config, overrides or ()), out, display)
     console.print("The embeddings are there. To choose or distil from them:")
     for command in ("select herding", "distill"):
@@ -111,10 +114,11 @@ def experts(
     config: Source, overrides: Overrides = None, data_parallel: DataParallel = False
 ) -> None:
     """Train the experts of a configuration that are not there yet."""
-    from lors.config import load_config
-    from lors.workbench import Workbench
+    with Display(LOADING) as display:
+        from lors.config import load_config
+        from lors.workbench import Workbench
 
-    with Display() as display:
+        display.doing(PREPARING)
         settings = load_config(config, overrides or ())
         store = Workbench(settings, display, data_parallel=data_parallel).experts()
     console.print(f"The experts are in {escape(str(store.folder))}")
@@ -138,13 +142,14 @@ def evaluate(
     Data, encoders and protocol are those saved in the set unless overridden, e.g.
     data.root=/elsewhere evaluate.seeds=10.
     """
-    from lors.pipeline import evaluate_set
-
     changes = list(overrides or ())
     if image_trunk is not None:
         changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
-    with Display() as display:
+    with Display(LOADING) as display:
+        from lors.pipeline import evaluate_set
+
+        display.doing(PREPARING)
         row = evaluate_set(distilled, changes, display)
     console.print(results_table({distilled.name: row}))

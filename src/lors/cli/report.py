@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from lors.cli.app import Changes, app, console
-from lors.cli.display import Display
+from lors.cli.display import LOADING, PREPARING, Display
 
 
 @app.command()
@@ -27,8 +27,9 @@ def report(
 
     The real pairs are read from where the run found them, unless overridden: data.root=/elsewhere.
     """
-    from lors.report import write_report
+    with Display(LOADING) as display:
+        from lors.report import write_report
 
-    with Display() as display:
+        display.doing(PREPARING)
         page = write_report(path, overrides or (), out, display)
     console.print(f"The report is {escape(str(page))}", soft_wrap=True)

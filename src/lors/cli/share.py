@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from lors.cli.app import Changes, app, console
-from lors.cli.display import Display
+from lors.cli.display import LOADING, PREPARING, Display
 
 SetOrRun = Annotated[
     Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors) or a run directory.")
@@ -29,10 +29,11 @@ def export(
     Hugging Face's imagefolder loads it. The real data is read for the nearest captions, from where
     the run found it unless overridden, e.g. data.root=/elsewhere.
     """
-    from lors.runs import Run
-    from lors.sharing.export import export as write
+    with Display(LOADING) as display:
+        from lors.runs import Run
+        from lors.sharing.export import export as write
 
-    with Display() as display:
+        display.doing(PREPARING)
         run = Run(path, overrides or (), display)
         out = out or run.folder / "export"
         write(run, out)
@@ -55,9 +56,10 @@ def push(
 
     Needs a token with write access: run 'hf auth login', or set HF_TOKEN.
     """
-    from lors.runs import Run
-    from lors.sharing.hub import push as upload
+    with Display(LOADING) as display:
+        from lors.runs import Run
+        from lors.sharing.hub import push as upload
 
-    with Display() as display:
+        display.doing(PREPARING)
         address = upload(Run(path, overrides or (), display), repo, private)
     console.print(f"The set is at {escape(address)}; add a licence to its card")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from lors import artifacts
 from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
 from lors.retrieval import METRICS, metric_label
+from lors.tables import write_csv
 
 __all__ = ["Record", "lines", "record_of", "write_results"]
 
@@ -100,11 +99,9 @@ def write_results(
         references: the recall of the full data, for the rows it belongs to.
         out: the folder.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Record)])
-    writer.writeheader()
-    writer.writerows(asdict(record) for record in records)
-    artifacts.write_text(out / "results.csv", text.getvalue())
+    columns = [field.name for field in fields(Record)]
+    values = (list(asdict(record).values()) for record in records)
+    write_csv(out / "results.csv", columns, values)
     everything = {
         "title": table.title,
         "table": table.model_dump(mode="json"),

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from pathlib import Path
@@ -35,6 +35,7 @@ from lors.recalls import MeanRecall, MeasuredRow
 from lors.resolve import find_device, resolve
 from lors.stopping import Terminated
 from lors.workbench import Workbench
+from lors.workers import as_they_end, worker_pool
 
 __all__ = ["compare"]
 
@@ -66,7 +67,7 @@ def compare(
         overrides: settings for all cells.
         jobs: processes of each rank at a time; default: as many as cores and memory allow, one on
             a GPU.
-        progress: who to tell.
+        progress: reports long-running work.
 
     Returns:
         One record per cell and seed; also in ``results.csv``, ``results.json``, ``table.md`` and
@@ -82,6 +83,8 @@ def compare(
         raise InputError("a table of times is for one process at a time: run it without torchrun")
     records: list[Record] = []
     with sole_user(out):
+        if ranks.rank() == 0:
+            artifacts.remove_leftovers(out)
         references = _prepare(cells, out, progress)
         mine, where = ranks.share(runs), ranks.share(folders)
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
@@ -114,25 +117,18 @@ def _run_all(
     progress: Progress,
 ) -> None:
     """Do all runs, some at a time, and hand over the records of each as it ends."""
-    context = multiprocessing.get_context("spawn")
     threads = max(1, _cores() // ranks.neighbours() // jobs)
     device = find_device(runs[0][0].config.device)
     if device.type == "cuda" and ranks.size() > 1:  # workers know nothing of other ranks
         visible = _devices(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
         os.environ["CUDA_VISIBLE_DEVICES"] = visible[ranks.local()]
-    with ProcessPoolExecutor(jobs, context, initializer=_worker, initargs=(threads,)) as pool:
+    with worker_pool(jobs, _worker, (threads,)) as pool:
         pending = {
             pool.submit(_run, group, folder): group
             for group, folder in zip(runs, folders, strict=True)
         }
-        try:
-            for done in progress.track(as_completed(pending), "runs", len(pending)):
-                keep(_collect(done, pending[done], progress))
-        except BaseException:
-            for process in (pool._processes or {}).values():
-                process.terminate()
-            pool.shutdown(cancel_futures=True)
-            raise
+        for done in progress.track(as_they_end(pool, pending), "runs", len(pending)):
+            keep(_collect(done, pending[done], progress))
 
 
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
@@ -238,6 +234,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
         most = max(group, key=lambda cell: cell.config.experts.count)
         bench = Workbench(most.config, progress)
         bench.experts()
+        key = f"{key} {bench.pairs.fingerprint}"
         if key not in known:
             known[key] = summarise(full_data(bench))["chosen"]
             if ranks.rank() == 0:

@@ -16,6 +16,7 @@ from lors.config.sections import (
     ExpertsConfig,
     MatchingConfig,
     Section,
+    Seed,
     SelectionConfig,
     SimilarityConfig,
 )
@@ -33,7 +34,7 @@ class Config(Section):
 
     description: str = ""
     expected: Expected | None = None
-    seed: int = 0
+    seed: Seed = 0
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     dtype: Literal["float32", "float64", "bfloat16"] = "float32"
     loss: str = Field("wbce", description="nce, ence, bce or wbce")

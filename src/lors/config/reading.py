@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -17,15 +18,29 @@ import yaml
 from pydantic import ValidationError
 
 from lors.config.config import Config
-from lors.errors import InputError, suggestion
+from lors.errors import InputError, shortened, suggestion
 
 __all__ = ["difference", "load_config", "presets"]
 
 CONFIG_BYTES = 100_000
+"""The longest configuration, and the longest override."""
+BASES = 100
+"""The most configurations that one may be put together from."""
+NUMBER_LENGTH = 100
+"""The most characters of a number."""
+DEPTH = 10
+"""The most sections within each other that an override may name."""
+FLOW_DEPTH = 50
+"""The most brackets within each other."""
 
 
 def presets() -> dict[str, str]:
     """The YAML text of every preset that comes with the package, by name."""
+    return dict(_presets())
+
+
+@cache
+def _presets() -> dict[str, str]:
     folder = files("lors") / "presets"
     found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
     return dict(sorted(found.items()))
@@ -44,16 +59,32 @@ def load_config(source: str | Path | Mapping[str, Any], overrides: Iterable[str]
     >>> load_config("demo", ["distill.iterations=5"]).distill.iterations
     5
     """
-    values = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _read(str(source))
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise InputError(f"override {override!r} is not of the form section.key=value")
-        _put(values, key.split("."), _parse(text, f"override {override!r}"), key)
     try:
+        values = (
+            copy.deepcopy(dict(source))
+            if isinstance(source, Mapping)
+            else _Bases().read(str(source))
+        )
+        for override in overrides:
+            _override(values, override)
         return Config.model_validate(values)
     except ValidationError as error:
         raise InputError(_sentence(error)) from None
+    except RecursionError:
+        raise InputError("the configuration is nested too deeply") from None
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Put what ``section.key=value`` says into the settings."""
+    what = f"override {shortened(override)!r}"
+    key, equals, text = override.partition("=")
+    if not equals:
+        raise InputError(f"{what} is not of the form section.key=value")
+    if key.count(".") >= DEPTH:
+        raise InputError(f"{what} names sections that are not there")
+    if len(text) > CONFIG_BYTES:
+        raise InputError(f"{what} has more than {CONFIG_BYTES:,} characters")
+    _put(values, key.split("."), _parse(text, what), key)
 
 
 def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -68,30 +99,69 @@ def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str =
     return lines
 
 
-def _read(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    if name in above:
-        raise InputError(f"configuration {name!r} is its own base: {' -> '.join((*above, name))}")
+class _Bases:
+    """Reads configurations by name, each once."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, dict[str, Any]] = {}
+        self._count = self._length = 0
+
+    def read(self, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+        """A configuration on top of its bases.
+
+        Args:
+            name: a preset, or a file.
+            above: those that it is a base of.
+        """
+        if name in above:
+            names = " -> ".join((*above, name))
+            raise InputError(f"configuration {shortened(name)!r} is its own base: {names}")
+        self._count += 1
+        if self._count > BASES:  # bases of bases can be exponentially many
+            raise InputError(
+                f"configuration {(*above, name)[0]!r} has more than {BASES} bases, with those of "
+                "its bases: name fewer"
+            )
+        if name not in self._parsed:
+            text = _named_text(name)
+            self._length += len(text)
+            if self._length > CONFIG_BYTES:
+                raise InputError(
+                    f"configuration {(*above, name)[0]!r} has with its bases more than "
+                    f"{CONFIG_BYTES:,} characters: name fewer"
+                )
+            self._parsed[name] = _parsed(text, name)
+        values = dict(self._parsed[name])
+        bases = values.pop("base", None) or []
+        merged: dict[str, Any] = {}
+        for base in bases if isinstance(bases, list) else [bases]:
+            if not isinstance(base, str):
+                raise InputError(f"configuration {shortened(name)!r}: a base is a name")
+            merged = _merge(merged, self.read(base, (*above, name)))
+        return _merge(merged, values)
+
+
+def _named_text(name: str) -> str:
+    """The YAML text of a preset or a file."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        text = _read_text(path)
-    else:
-        known = presets()
-        if name not in known:
-            raise InputError(
-                f"unknown preset {name!r}{suggestion(name, known)} "
-                "('lors presets' lists them; a file must end in .yaml)"
-            )
-        text = known[name]
-    values = _parse(text, f"configuration {name!r}")
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise InputError(f"configuration {name!r} must be a mapping of settings")
-    bases = values.pop("base", None) or []
-    merged: dict[str, Any] = {}
-    for base in bases if isinstance(bases, list) else [bases]:
-        merged = _merge(merged, _read(str(base), (*above, name)))
-    return _merge(merged, values)
+        return _read_text(path)
+    known = _presets()
+    if name not in known:
+        raise InputError(
+            f"unknown preset {shortened(name)!r}{suggestion(name, known)} "
+            "('lors presets' lists them; a file must end in .yaml)"
+        )
+    return known[name]
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    """The settings that a preset or a file gives itself, and what its bases are."""
+    what = f"configuration {shortened(name)!r}"
+    values = _parse(text, what)
+    if values is not None and not isinstance(values, dict):
+        raise InputError(f"{what} must be a mapping of settings")
+    return values or {}
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +181,22 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError("aliases (*name) are not supported: write the value out")
         return super().compose_node(parent, index)
 
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        if self.flow_level > FLOW_DEPTH:  # PyYAML takes seconds to find its own limit
+            raise yaml.YAMLError("it is nested too deeply")
+        super().fetch_flow_collection_start(token)
+
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """Bounded: reading a number takes time that grows with the square of its digits."""
+        if len(node.value) > NUMBER_LENGTH:
+            raise yaml.YAMLError(f"a number of {len(node.value):,} characters is too long")
+        whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_number)
+
 
 def _read_text(path: Path) -> str:
     try:
@@ -120,12 +206,17 @@ def _read_text(path: Path) -> str:
             raise OSError(f"a configuration has at most {CONFIG_BYTES:,} bytes")
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the configuration {str(path)!r}: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(
+            f"cannot read the configuration {shortened(str(path))!r}: {reason}"
+        ) from None
 
 
 def _parse(text: str, what: str) -> Any:
     try:
         return yaml.load(text, _Loader)
+    except RecursionError:
+        raise InputError(f"{what} is not valid YAML: it is nested too deeply") from None
     except Exception as error:  # PyYAML's own, and what its constructors raise on odd values
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{what} is not valid YAML: {reason}") from None
@@ -143,7 +234,7 @@ def _put(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
 def _sentence(error: ValidationError) -> str:
     """The first problem pydantic found, as a sentence for the user."""
     problem = error.errors()[0]
-    where = ".".join(str(step) for step in problem["loc"])
+    where = shortened(".".join(str(step) for step in problem["loc"]))
     if problem["type"] == "extra_forbidden":
         *sections, name = problem["loc"]
         section: Any = Config
@@ -154,4 +245,11 @@ def _sentence(error: ValidationError) -> str:
     message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
     if not where:
         return message
-    return f"setting {where!r} {message} (it is {reprlib.repr(problem['input'])})"
+    return f"setting {where!r} {message} (it is {_quoted(problem['input'])})"
+
+
+def _quoted(value: Any) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python does not print numbers of over 4,300 digits
+        return "a number of too many digits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,14 +23,30 @@ __all__ = [
     "SplitName",
 ]
 
-Count = Annotated[int, Field(gt=0)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+def _not_tiny(value: float) -> float:
+    if value < TINY:
+        raise ValueError(f"should be at least {TINY}")
+    return value
+
+
+# These bounds are far beyond use. Without them, a slip of the keyboard or a stranger's file
+# overflows somewhere deep in torch, or takes all memory.
+LARGE, TINY = 1e30, 1e-12
+Count = Annotated[int, Field(gt=0, le=10**12)]
+Number = Annotated[int, Field(ge=0, le=10**12)]
+Epochs = Annotated[int, Field(gt=0, le=10**5)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Rate = Annotated[float, Field(gt=0, le=LARGE, allow_inf_nan=False), AfterValidator(_not_tiny)]
+Weight = Annotated[float, Field(ge=0, le=LARGE, allow_inf_nan=False)]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
 
 
 def _expanded(path: Path) -> Path:
     """``~`` is the home folder."""
+    if len(str(path)) > 4096 or any(len(os.fsencode(part)) > 255 for part in path.parts):
+        raise ValueError("should be a path, and is longer than any")
     try:
         return path.expanduser()
     except RuntimeError as error:  # there is no such user
@@ -58,6 +75,7 @@ class DataConfig(Section):
     name: str | None = Field(None, description="huggingface: a dataset of the Hub, if no root")
     annotations: dict[str, str] = Field(
         default_factory=dict,
+        max_length=20,
         description="karpathy, table: split -> file; webdataset: split -> pattern of shards; "
         "embeddings: images, texts, owner and captions -> file or pattern of shards",
     )
@@ -73,7 +91,7 @@ class DataConfig(Section):
     captions: Literal["one", "each"] = Field(
         "one", description="an epoch shows one drawn caption per image, or each of its captions"
     )
-    seed: int = 0
+    seed: Seed = 0
 
     def title(self) -> str:
         """The dataset by the name its user knows it by."""
@@ -120,13 +138,13 @@ class ExpertsConfig(Section):
     """Training runs on the real data. They also give the full-data reference."""
 
     count: Count = 20
-    epochs: Count = 10
+    epochs: Epochs = 10
     batch_size: Count = 128
     rate: Rate = 0.1
     text_rate: Rate | None = Field(
         None, description="of the text side; default: rate. A pretrained image trunk wants less"
     )
-    seed: int = 0
+    seed: Seed = 0
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"
     )
@@ -147,7 +165,7 @@ class SimilarityConfig(Section):
 
     kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
     rank: Count = Field(10, description="r; at most the number of pairs, however large it is here")
-    alpha: float = Field(1.0, allow_inf_nan=False)
+    alpha: float = Field(1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False)
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
@@ -165,7 +183,7 @@ class SelectionConfig(Section):
 class PhaseConfig(Section):
     """One phase of trajectory matching: where its inner runs start."""
 
-    min_start_epoch: int = Field(0, ge=0)
+    min_start_epoch: Number = 0
     max_start_epoch: Count
 
 
@@ -187,7 +205,7 @@ class MatchingConfig(Section):
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
-    min_start_epoch: int = Field(0, ge=0, description="start epochs are drawn from this on")
+    min_start_epoch: Number = Field(0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
     starts: Literal["joint", "independent"] = Field(
         "joint", description="one start epoch for both sides, or one drawn for each (AMD)"
@@ -197,12 +215,12 @@ class MatchingConfig(Section):
     )
     phases: tuple[PhaseConfig, ...] = Field(
         (),
+        max_length=100,
         description="ranges of start epochs, one after the other, each for its own part of the set "
         "(PTM-ST); default: one range for all",
     )
-    blend: float = Field(
+    blend: Weight = Field(
         0.0,
-        ge=0,
         description="mix the pairs of an inner step with β ~ Beta(a, a) for this a (RepBlend); "
         "0: do not",
     )
@@ -214,17 +232,16 @@ class MatchingConfig(Section):
     teacher_temperature: Rate = Field(
         0.05, description="hindsight: τ of the experts as teachers; less makes them surer"
     )
-    noise: float = Field(
-        0.0, ge=0, description="hindsight: deviation of normal noise on what real pairs are"
+    noise: Weight = Field(
+        0.0, description="hindsight: deviation of normal noise on what real pairs are"
     )
     rho: Rate | None = Field(
         None,
         description="covariance: ρ, how much stronger synthetic pairs should be tied; default: 2 "
         "with a budget of at most 100 pairs, else 1",
     )
-    weight: float = Field(
+    weight: Weight = Field(
         0.1,
-        ge=0,
         description="covariance: λ of the means; joint-distribution: of the kernel distances",
     )
     ridge: Rate = Field(
@@ -275,10 +292,18 @@ class DistillConfig(Section):
     )
     momentum: float = Field(0.5, ge=0, lt=1, description="of sgd, or adam's first beta")
     inner_rate: float = Field(
-        0.1, ge=1e-4, allow_inf_nan=False, description="where the two learned inner rates start"
+        0.1,
+        ge=1e-4,
+        le=LARGE,
+        allow_inf_nan=False,
+        description="where the two learned inner rates start",
     )
     inner_text_rate: float | None = Field(
-        None, ge=1e-4, allow_inf_nan=False, description="of the text side; default: inner_rate"
+        None,
+        ge=1e-4,
+        le=LARGE,
+        allow_inf_nan=False,
+        description="of the text side; default: inner_rate",
     )
     averaging: float = Field(
         0.0,
@@ -288,15 +313,13 @@ class DistillConfig(Section):
         "past, e.g. 0.99 (PTM-ST); 0: the set itself",
     )
     fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
-    retries: int = Field(
+    retries: Number = Field(
         0,
-        ge=0,
         description="how often to go back to the last checkpoint and halve the rate that was to "
         "blame, when numbers turn non-finite",
     )
-    evaluate_every: int = Field(
+    evaluate_every: Number = Field(
         0,
-        ge=0,
         description="recall on val every so often; the best set is kept. 0: at the end only",
     )
     checkpoint_every: Count = 50
@@ -309,7 +332,7 @@ class EvaluateConfig(Section):
     epochs: Count = 100
     batch_size: Count = 128
     momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: float = Field(5e-4, ge=0)
+    weight_decay: Weight = 5e-4
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
     tried_losses: tuple[str, ...] = Field(

@@ -16,70 +16,78 @@ from lors.data.pairs import Item, Pairs, Split
 from lors.data.scenes import read_scenes
 from lors.data.splitting import split_indices
 from lors.data.table import read_table
+from lors.data.telling import tell_of_items
 from lors.data.webdataset import read_webdataset
 from lors.errors import choose
 from lors.progress import Progress, Silent
 
 __all__ = ["SOURCES", "Item", "Pairs", "Split", "find_pairs", "load_pairs"]
 
-Decode = Callable[[int, Progress], Pairs]
-Find = Callable[[DataConfig], Decode]
-Read = Callable[[DataConfig], dict[str, list[Item]]]
+Decode = Callable[[int], Pairs]
+Find = Callable[[DataConfig, Progress], Decode]
+Read = Callable[[DataConfig, Progress], dict[str, list[Item]]]
 
 
-def find_pairs(config: DataConfig) -> Decode:
+def find_pairs(config: DataConfig, progress: Progress) -> Decode:
     """List the dataset a configuration asks for; decoding it, which is slow, is left to do.
 
     A val or test split that the source does not have is held out from train.
 
+    Args:
+        config: which dataset.
+        progress: reports long-running work, and what was read.
+
     Returns:
-        What decodes it into the cache, given the side of the images in pixels and who to tell.
+        What decodes it into the cache, given the side of the images in pixels.
 
     Raises:
         InputError: unknown source, unreadable files, or fewer pairs than asked for.
     """
-    return choose(SOURCES, config.source, "data source")(config)
+    return choose(SOURCES, config.source, "data source")(config, progress)
 
 
 def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = None) -> Pairs:
     """The dataset a configuration asks for, decoded into the cache; see ``find_pairs``."""
-    return find_pairs(config)(image_size, progress or Silent())
+    return find_pairs(config, progress or Silent())(image_size)
 
 
 def _listed(read: Read) -> Find:
     """A source that lists items, to be decoded later."""
 
-    def find(config: DataConfig) -> Decode:
-        found = read(config)
+    def find(config: DataConfig, progress: Progress) -> Decode:
+        found = read(config, progress)
         chosen = split_indices({name: len(items) for name, items in found.items()}, config)
+        splits = {
+            name: [found[given][row] for row in rows] for name, (given, rows) in chosen.items()
+        }
+        if config.root is not None or config.name:  # the built-in scenes need no telling
+            tell_of_items(found, splits, progress)
 
-        def decode(image_size: int, progress: Progress) -> Pairs:
-            splits = {
-                name: _split([found[given][row] for row in rows], image_size, progress)
-                for name, (given, rows) in chosen.items()
-            }
-            marks = [f"{name}|{split.fingerprint}" for name, split in splits.items()]
-            return Pairs(fingerprint(*marks), splits)
+        def decode(image_size: int) -> Pairs:
+            decoded = {n: _split(items, image_size, progress) for n, items in splits.items()}
+            marks = [f"{name}|{split.fingerprint}" for name, split in decoded.items()]
+            return Pairs(fingerprint(*marks), decoded)
 
         return decode
 
     return find
 
 
-def _find_embeddings(config: DataConfig) -> Decode:
+def _find_embeddings(config: DataConfig, progress: Progress) -> Decode:
     """Embeddings need no decoding."""
-    pairs = load_embeddings(config)
-    return lambda image_size, progress: pairs
+    pairs = load_embeddings(config, progress)
+    return lambda image_size: pairs
 
 
 def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
+    content = (
+        part for item in items for part in (item.key, str(len(item.captions)), *item.captions)
+    )
     return Split(
         images=cached_images(items, image_size, progress),
         captions=[caption for item in items for caption in item.captions],
         owner=np.repeat(np.arange(len(items)), [len(item.captions) for item in items]),
-        fingerprint=fingerprint(
-            str(image_size), *(f"{item.key}|{'|'.join(item.captions)}" for item in items)
-        ),
+        fingerprint=fingerprint(str(image_size), *content),
     )
 
 

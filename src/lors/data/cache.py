@@ -1,43 +1,52 @@
-"""The array cache: every image is decoded once, into a memory-mapped uint8 array."""
+"""The array cache: every image is decoded once, into a memory-mapped uint8 array.
+
+What is below ``home()`` can be made again, so a file that cannot be read is one to delete.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from lors.artifacts import home, writing
-from lors.data.arrays import read_array
+from lors.artifacts import home, remove_leftovers
+from lors.data.arrays import read_array, write_array, write_blocks
 from lors.data.pairs import Item
-from lors.errors import InputError
+from lors.data.threads import threaded
+from lors.errors import InputError, LorsError
 from lors.locks import locked
 from lors.progress import Progress
 
-__all__ = ["cached_array", "cached_images", "fingerprint", "item_pixels"]
+__all__ = [
+    "cache_errors",
+    "cached_array",
+    "cached_images",
+    "fingerprint",
+    "item_pixels",
+    "made_once",
+]
 
 
 def fingerprint(*parts: str) -> str:
     """A short name for any content."""
     digest = hashlib.sha256()
     for part in parts:
+        if "\0" in part:  # it ends a part: ("a\0b",) would be ("a", "b")
+            raise InputError(f"{reprlib.repr(part)} holds a NUL character: take it out")
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")  # file names may hold any
     return digest.hexdigest()[:16]
 
 
 def cached_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
     """The array in a file, memory-mapped; made and written if the file is not there."""
-
-    def write() -> None:
-        array = make()
-        with writing(path) as temporary, temporary.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-
-    _once(path, write)
+    made_once(path, lambda: write_array(path, make()))
     return _read(path)
 
 
@@ -49,7 +58,7 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
     """
     path = home() / "images" / f"{fingerprint(str(size), *(item.key for item in items))}.npy"
     shape = (len(items), 3, size, size)
-    _once(path, lambda: _decode(items, size, path, shape, progress))
+    made_once(path, lambda: _decode(items, size, path, shape, progress))
     array = _read(path)
     if array.shape != shape or array.dtype != np.uint8:
         raise InputError(f"the cache {str(path)!r} is damaged: delete it, and it is made again")
@@ -62,12 +71,37 @@ def item_pixels(item: Item, size: int) -> np.ndarray:
     return np.asarray(image).transpose(2, 0, 1)
 
 
-def _once(path: Path, write: Callable[[], None]) -> None:
-    """Write a file that is not there; while one process does, the others wait."""
-    if not path.exists():
-        with locked(path.with_name(f".{path.name}.lock"), wait=True):
-            if not path.exists():
-                write()
+def made_once(path: Path, write: Callable[[], None]) -> None:
+    """Write a file of the cache that is not there; while one process does, the others wait.
+
+    Raises:
+        LorsError: the cache cannot be written; the message says where it is.
+    """
+    if path.exists():
+        return
+    with cache_errors(path), locked(path.with_name(f".{path.name}.lock"), wait=True):
+        remove_leftovers(path.parent, path.name)
+        if not path.exists():
+            write()
+
+
+@contextmanager
+def cache_errors(path: Path) -> Iterator[None]:
+    """Say of a cache that cannot be written where it is and what to do.
+
+    Raises:
+        LorsError: the disk is full, or the folder cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise LorsError(
+            f"{str(path)!r} cannot be written ({error.strerror}): make room, or choose another "
+            "folder by LORS_HOME (for experts also experts.folder); 'lors doctor' shows what takes "
+            "how much space"
+        ) from None
 
 
 def _read(path: Path) -> np.ndarray:
@@ -80,11 +114,6 @@ def _read(path: Path) -> np.ndarray:
 def _decode(
     items: Sequence[Item], size: int, path: Path, shape: tuple[int, ...], progress: Progress
 ) -> None:
-    with writing(path) as temporary, ThreadPoolExecutor() as pool:
-        array = np.lib.format.open_memmap(temporary, "w+", np.uint8, shape)
-        decoded = progress.track(
-            pool.map(partial(item_pixels, size=size), items), "decode images", len(items)
-        )
-        for index, image in enumerate(decoded):
-            array[index] = image
-        array.flush()
+    images = threaded(partial(item_pixels, size=size), items)
+    tracked = progress.track(images, "decode images", len(items))
+    write_blocks(path, shape, np.dtype(np.uint8), tracked)

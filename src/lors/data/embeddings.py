@@ -22,18 +22,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from lors.config import DataConfig
-from lors.data.arrays import read_array
+from lors.data.arrays import read_array, read_tensor
 from lors.data.cache import fingerprint
 from lors.data.captions import ShardedCaptions
+from lors.data.digests import file_digests
 from lors.data.files import root_folder
 from lors.data.pairs import Pairs, Split
 from lors.data.patterns import matching_files
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.splitting import split_indices
 from lors.errors import InputError, suggestion
+from lors.progress import Progress
 
 __all__ = ["ENCODED", "SHARDS", "load_embeddings"]
 
@@ -61,31 +62,37 @@ class _Given:
         texts: Shape: (C, d)
         counts: captions of each image. Shape: (M,)
         words: of the captions, if they are known.
-        stamps: change when the files do.
+        numbers: the files, by side; words change no number.
     """
 
     images: ShardedRows
     texts: ShardedRows
     counts: np.ndarray
     words: ShardedCaptions | None
-    stamps: list[str]
+    numbers: list[tuple[str, list[Path]]]
 
 
-def load_embeddings(config: DataConfig) -> Pairs:
+def load_embeddings(config: DataConfig, progress: Progress) -> Pairs:
     """The embeddings; splits that are not given are held out from train by a seed."""
     root = root_folder(config)
     patterns = _patterns(root, config)
     found = {split: _find(root, split, sides) for split, sides in patterns.items()}
+    numbers = {f"{split} {side}": files for split in found for side, files in found[split].numbers}
+    digests = file_digests(root, [file for files in numbers.values() for file in files], progress)
     for side in ("images", "texts"):
         widths = {split: getattr(given, side).shape[1] for split, given in found.items()}
         if len(set(widths.values())) > 1:
             raise InputError(f"the {side} of the splits have rows of different lengths: {widths}")
     chosen = split_indices({split: len(given.images) for split, given in found.items()}, config)
-    stamps = [stamp for given in found.values() for stamp in given.stamps]
+    content = fingerprint(*(f"{side} {len(files)}" for side, files in numbers.items()), *digests)
+    used = ", ".join(f"{len(rows):,} {name}" for name, (_, rows) in chosen.items())
+    texts = sum(len(given.texts) for given in found.values())
+    images = sum(len(given.images) for given in found.values())
+    progress.say(f"Read embeddings of {texts:,} texts and {images:,} images: {used}.")
     return Pairs(
-        fingerprint(*stamps, repr(config.holdout), repr(config.seed), repr(config.pairs)),
+        fingerprint(content, repr(config.holdout), repr(config.seed), repr(config.pairs)),
         {
-            name: _split(found[given], rows, fingerprint(name, *stamps))
+            name: _split(found[given], rows, fingerprint(name, content))
             for name, (given, rows) in chosen.items()
         },
     )
@@ -133,7 +140,7 @@ def _check_complete(root: Path) -> None:
 
 
 def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
-    files, stamps = {}, []
+    files = {}
     for side in (side for side in ENCODED if side in patterns):
         where = f"data.annotations.{SPLITS[split]}{side}"
         files[side] = matching_files(root, patterns[side], where)
@@ -143,9 +150,6 @@ def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
                 f"{patterns['images']!r} for {len(files['images'])}: give as many of each, in the "
                 "same order"
             )
-        for path in files[side] if side != "captions" else ():  # words change no number
-            stat = path.stat()
-            stamps.append(f"{path.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}")
     owners = files.get("owner", [None] * len(files["images"]))
     found = zip(files["images"], files["texts"], owners, strict=True)
     images, texts, counts = zip(*(_shard(*paths) for paths in found), strict=True)
@@ -153,7 +157,8 @@ def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
     words = None
     if "captions" in files:
         words = ShardedCaptions(files["captions"], [shard.count for shard in images], both)
-    return _Given(_joined(images, "image"), _joined(texts, "text"), both, words, stamps)
+    numbers = [(side, paths) for side, paths in files.items() if side != "captions"]
+    return _Given(_joined(images, "image"), _joined(texts, "text"), both, words, numbers)
 
 
 def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard, np.ndarray]:
@@ -164,6 +169,8 @@ def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard,
             f"image embeddings {image.shape} and text embeddings {text.shape} do not fit: give "
             "(M, f) and (M, d) or (M, captions, d)"
         )
+    if text.ndim == 3 and not text.shape[1]:
+        raise InputError(f"the text embeddings {str(texts)!r} {text.shape} give images no caption")
     shards = Shard.of(image, images), Shard.of(text, texts)
     if owner is None:
         captions = 1 if text.ndim == 2 else text.shape[1]
@@ -224,7 +231,7 @@ def _held(rows: ShardedRows) -> Features:
 
 def _read(path: Path, side: str) -> np.ndarray:
     """An array of floating-point numbers that are finite as float32, too."""
-    array = _read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
+    array = read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
     largest = float(np.finfo(np.float32).max)  # NaN is in no range either
     real = np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0
     if not real or not all(
@@ -232,16 +239,4 @@ def _read(path: Path, side: str) -> np.ndarray:
         for block in Shard.of(array, path).blocks()
     ):
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
-    return array
-
-
-def _read_tensor(path: Path, side: str) -> np.ndarray:
-    try:
-        with safe_open(path, "np") as handle:
-            names = list(handle.keys())
-            if side not in names and len(names) != 1:
-                raise InputError(f"{str(path)!r} holds {names[:5]}: name the right one {side!r}")
-            array: np.ndarray = handle.get_tensor(side if side in names else names[0])
-    except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
-        raise InputError(f"cannot read the embeddings {str(path)!r}: {error}") from None
     return array

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from PIL import Image
+
 from lors.config import DataConfig
+from lors.data.digests import file_digests
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.progress import Progress
 
-__all__ = ["below", "caption_texts", "file_items", "root_folder"]
+__all__ = ["Row", "below", "caption_texts", "file_items", "root_folder"]
+
+Row = tuple[str, str, str]
+"""An image, one of its captions, and where they were read, for messages."""
+Found = tuple[str, os.stat_result]
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 CAPTION_LENGTH = 100_000
 """Far beyond any caption: something else is in the column."""
@@ -29,6 +40,10 @@ def root_folder(config: DataConfig) -> Path:
     return root.resolve()
 
 
+class MissingError(InputError):
+    """A file is not there."""
+
+
 def below(root: Path, name: str, where: str) -> Path:
     """The file ``name`` below ``root``; refuses paths that lead outside, also through links."""
     short = repr(name if len(name) < 200 else name[:200] + "…")
@@ -40,31 +55,104 @@ def below(root: Path, name: str, where: str) -> Path:
     if not path.is_relative_to(root):
         raise InputError(f"{where}: {short} points outside the root folder {str(root)!r}")
     if not found:
-        raise InputError(f"{where}: there is no file {short} below {str(root)!r}")
+        raise MissingError(f"{where}: there is no file {short} below {str(root)!r}")
     return path
 
 
-def file_items(root: Path, rows: Iterable[tuple[str, str, str]]) -> list[Item]:
-    """Group (image, caption, where) rows by image, in order of first appearance.
+def file_items(
+    root: Path, splits: Mapping[str, Iterable[Row]], progress: Progress
+) -> dict[str, list[Item]]:
+    """Group the rows of each split by image, in order of first appearance.
 
     Args:
         root: the folder that image names are relative to.
-        rows: ``where`` names the row in error messages.
+        splits: (image, caption, where) rows; ``where`` names the row in error messages.
+        progress: reports long-running work, and image files without captions.
+
+    Raises:
+        InputError: a caption is no text, or images are not there; the message says how many.
     """
-    captions: dict[str, list[str]] = {}
+    captions: dict[str, dict[str, list[str]]] = {}
     first: dict[str, str] = {}
-    for image, caption, where in rows:
-        texts = caption_texts(caption, f"{where}, image {image!r}")
-        captions.setdefault(image, []).extend(texts)
-        first.setdefault(image, where)
-    return [_item(root, image, tuple(texts), first) for image, texts in captions.items()]
+    for split, rows in splits.items():
+        here = captions.setdefault(split, {})
+        for image, caption, where in rows:
+            first.setdefault(image, where)
+            here.setdefault(image, []).append(_caption(caption, where))
+    files = _find(root, first)
+    paths = [path for path, _ in files.values()]
+    digests = file_digests(root, paths, progress, [stat for _, stat in files.values()])
+    keys = dict(zip(files, digests, strict=True))
+    _tell_of_others(paths, progress)
+    return {
+        split: [
+            Item(keys[image], tuple(texts), partial(_decode, files[image][0]))
+            for image, texts in here.items()
+        ]
+        for split, here in captions.items()
+    }
 
 
-def _item(root: Path, image: str, captions: tuple[str, ...], first: Mapping[str, str]) -> Item:
-    path = below(root, image, first[image])
-    stat = path.stat()
-    key = f"{image}|{stat.st_size}|{stat.st_mtime_ns}"
-    return Item(key, captions, partial(decode_image, path, str(path)))
+def _find(root: Path, first: Mapping[str, str]) -> dict[str, Found]:
+    """Where each image is, and its status. Folders are looked at once: there may be many images."""
+    folders: dict[str, str | None] = {}
+    found, missing = {}, []
+    for name, where in first.items():
+        folder, base = os.path.split(name)
+        if folder not in folders:
+            folders[folder] = _folder_below(root, folder)
+        try:
+            found[name] = _regular(folders[folder], base) or _linked(root, name, where)
+        except MissingError as error:
+            missing.append(error)
+    if missing:
+        more = f" ({len(missing):,} of {len(first):,} images are missing)"
+        raise InputError(f"{missing[0]}{more if len(missing) > 1 else ''}")
+    return found
+
+
+def _regular(folder: str | None, base: str) -> Found | None:
+    """A file in a folder; None if it is a link or anything else, which takes a closer look."""
+    if folder is None:
+        return None
+    try:
+        path = os.path.join(folder, base)
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return (path, status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _linked(root: Path, name: str, where: str) -> Found:
+    path = str(below(root, name, where))
+    return path, os.stat(path)
+
+
+def _decode(path: str) -> Image.Image:
+    return decode_image(Path(path), path)
+
+
+def _folder_below(root: Path, name: str) -> str | None:
+    """A folder below the root without links in its path; None if it is none."""
+    try:
+        path = (root / name).resolve()
+        return str(path) if path.is_dir() and path.is_relative_to(root) else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _tell_of_others(paths: Iterable[str], progress: Progress) -> None:
+    """Say how many images lie beside these that no caption names."""
+    named = set(paths)
+    others = 0
+    for folder in {os.path.dirname(path) for path in named}:
+        with os.scandir(folder) as entries:
+            others += sum(
+                entry.name.lower().endswith(SUFFIXES) and entry.path not in named
+                for entry in entries
+            )
+    if others:
+        progress.say(f"Image files without a caption, which are left out: {others:,}.")
 
 
 def caption_texts(value: object, where: str) -> tuple[str, ...]:
@@ -78,15 +166,15 @@ def caption_texts(value: object, where: str) -> tuple[str, ...]:
     texts = [text for text in values if isinstance(text, str)]
     if len(texts) < len(values):
         raise InputError(f"{where}: the caption must be text or a list of texts")
-    captions = tuple(" ".join(text.split()) for text in texts)
-    if not captions or not all(captions):
+    if not texts:
         raise InputError(f"{where}: the caption is empty")
-    for caption in captions:
-        _check_caption(caption, where)
-    return captions
+    return tuple(_caption(text, where) for text in texts)
 
 
-def _check_caption(caption: str, where: str) -> None:
+def _caption(text: str, where: str) -> str:
+    caption = " ".join(text.split())
+    if not caption:
+        raise InputError(f"{where}: the caption is empty")
     if len(caption) > CAPTION_LENGTH:
         raise InputError(f"{where}: a caption of {len(caption):,} characters is no caption")
     if NO_TEXT.search(caption):
@@ -94,3 +182,4 @@ def _check_caption(caption: str, where: str) -> None:
             f"{where}: the caption holds characters that no text has (NUL, or half of a surrogate "
             "pair)"
         )
+    return caption

@@ -7,7 +7,8 @@ See https://huggingface.co/docs/datasets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.digests import file_digests
 from lors.data.files import below, caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.progress import Progress
 
 __all__ = ["read_huggingface"]
 
@@ -26,7 +29,11 @@ SPLITS = {"train": "train", "validation": "val", "val": "val", "test": "test"}
 """What the Hub calls a split -> what we call it."""
 
 
-def read_huggingface(config: DataConfig) -> dict[str, list[Item]]:
+ROWS = 10_000
+"""Images whose files are looked up at a time."""
+
+
+def read_huggingface(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """The train, val (also called validation) and test splits of a dataset; others are left out.
 
     A dataset of the Hub with several subsets is named ``owner/dataset:subset``.
@@ -50,7 +57,9 @@ def read_huggingface(config: DataConfig) -> dict[str, list[Item]]:
         )
     found = _splits(load, title)
     return {
-        SPLITS[name]: _items(datasets, split, config, folders, f"{title!r} split {name!r}")
+        SPLITS[name]: _items(
+            datasets, split, config, folders, f"{title!r} split {name!r}", progress
+        )
         for name, split in found.items()
         if name in SPLITS
     }
@@ -99,7 +108,12 @@ def _splits(load: Callable[[], Any], title: str) -> dict[str, Any]:
 
 
 def _items(
-    datasets: Any, split: Any, config: DataConfig, folders: Sequence[Path], where: str
+    datasets: Any,
+    split: Any,
+    config: DataConfig,
+    folders: Sequence[Path],
+    where: str,
+    progress: Progress,
 ) -> list[Item]:
     for setting in ("image_column", "caption_column"):
         column = getattr(config, setting)
@@ -110,14 +124,50 @@ def _items(
             )
     images = _undecoded(datasets, split, config.image_column, where)
     captions = split.with_format(None).select_columns([config.caption_column])[:]
+    keys = _keys(images, config.image_column, folders, where, progress)
     return [
         Item(
-            f"{split._fingerprint}|{config.image_column}|{row}",
+            key,
             caption_texts(caption, f"{where} row {row}"),
             partial(_load, images, config.image_column, row, folders, f"{where} row {row}"),
         )
-        for row, caption in enumerate(captions[config.caption_column])
+        for row, (key, caption) in enumerate(
+            zip(keys, captions[config.caption_column], strict=True)
+        )
     ]
+
+
+def _keys(
+    images: Any, column: str, folders: Sequence[Path], where: str, progress: Progress
+) -> list[str]:
+    """What identifies each image: the file that it is; its row in files of rows; or its bytes."""
+    rows_in = [file["filename"] for file in images.cache_files]
+    content = "|".join([images._fingerprint, *file_digests(folders[0], rows_in, progress)])
+    names = _paths(images, column)
+    paths = {
+        row: _file(name, folders, f"{where} row {row}") for row, name in enumerate(names) if name
+    }
+    digests = file_digests(folders[0], list(paths.values()), progress)
+    files = dict(zip(paths, digests, strict=True))
+    return [
+        files.get(row) or (f"{content}|{column}|{row}" if rows_in else _digest(images[row][column]))
+        for row in range(len(images))
+    ]
+
+
+def _paths(images: Any, column: str) -> list[str | None]:
+    """The file that each image is in; None for one whose bytes are in the table."""
+    found: list[str | None] = []
+    for start in range(0, len(images), ROWS):
+        values = images.with_format("arrow")[start : start + ROWS][column].combine_chunks()
+        inside = values.field("bytes").is_valid().to_pylist()
+        paths = values.field("path").to_pylist()
+        found += [None if here else path for here, path in zip(inside, paths, strict=True)]
+    return found
+
+
+def _digest(value: Mapping[str, Any] | None) -> str:
+    return hashlib.blake2b((value or {}).get("bytes") or b"", digest_size=16).hexdigest()
 
 
 def _undecoded(datasets: Any, split: Any, column: str, where: str) -> Any:
@@ -138,6 +188,10 @@ def _load(images: Any, column: str, row: int, folders: Sequence[Path], where: st
         return decode_image(value["bytes"], where)
     if not value.get("path"):
         raise InputError(f"{where} has no image")
-    path = value["path"]
+    return decode_image(_file(value["path"], folders, where), where)
+
+
+def _file(path: str, folders: Sequence[Path], where: str) -> Path:
+    """The file of an image, which must lie below one of the folders."""
     inside = (folder for folder in folders if (folder / path).resolve().is_relative_to(folder))
-    return decode_image(below(next(inside, folders[0]), path, where), where)
+    return below(next(inside, folders[0]), path, where)

@@ -11,25 +11,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lors.config import DataConfig
-from lors.data.files import below, file_items, root_folder
+from lors.data.files import Row, below, file_items, root_folder
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.progress import Progress
 
 __all__ = ["read_karpathy"]
 
 
-def read_karpathy(config: DataConfig) -> dict[str, list[Item]]:
+def read_karpathy(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """The splits named in ``config.annotations``."""
     root = root_folder(config)
     if "train" not in config.annotations:
         raise InputError("data source 'karpathy' needs data.annotations.train, a JSON file")
-    return {
-        split: file_items(root, _rows(below(root, name, f"data.annotations.{split}")))
+    rows = {
+        split: _rows(below(root, name, f"data.annotations.{split}"))
         for split, name in config.annotations.items()
     }
+    return file_items(root, rows, progress)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
+def _rows(path: Path) -> Iterator[Row]:
     try:
         rows = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:

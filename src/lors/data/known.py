@@ -15,6 +15,7 @@ from lors.data.files import root_folder
 from lors.data.karpathy import read_karpathy
 from lors.data.pairs import Item
 from lors.errors import InputError
+from lors.progress import Progress
 
 __all__ = ["read_coco", "read_flickr30k"]
 
@@ -54,17 +55,17 @@ COCO = Known(
 )
 
 
-def read_flickr30k(config: DataConfig) -> dict[str, list[Item]]:
+def read_flickr30k(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """Flickr30k: 29,000 / 1,014 / 1,000 images with five captions each."""
-    return _read(FLICKR30K, config)
+    return _read(FLICKR30K, config, progress)
 
 
-def read_coco(config: DataConfig) -> dict[str, list[Item]]:
+def read_coco(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """COCO captions: 113,287 / 5,000 / 5,000 images with five captions each."""
-    return _read(COCO, config)
+    return _read(COCO, config, progress)
 
 
-def _read(known: Known, config: DataConfig) -> dict[str, list[Item]]:
+def _read(known: Known, config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     root = root_folder(config)
     for name in known.annotations.values():
         if not (root / name).is_file():
@@ -72,7 +73,8 @@ def _read(known: Known, config: DataConfig) -> dict[str, list[Item]]:
     for name, how in known.images.items():
         if not (root / name).is_dir():
             raise _missing(known, root / name, how)
-    return read_karpathy(config.model_copy(update={"annotations": dict(known.annotations)}))
+    annotations = {"annotations": dict(known.annotations)}
+    return read_karpathy(config.model_copy(update=annotations), progress)
 
 
 def _missing(known: Known, path: Path, how: str) -> InputError:

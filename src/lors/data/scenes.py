@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw
 
 from lors.config import DataConfig, SplitName
 from lors.data.pairs import Item
+from lors.progress import Progress
 from lors.seeding import derive_seed
 
 __all__ = ["Scene", "SceneObject", "describe", "draw", "make_scene", "read_scenes"]
@@ -76,7 +77,7 @@ class Scene:
     objects: tuple[SceneObject, ...]
 
 
-def read_scenes(config: DataConfig) -> dict[str, list[Item]]:
+def read_scenes(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """Splits of the sizes asked for; 2,000 / 250 / 250 by default."""
     splits: dict[str, list[Item]] = {}
     start = 0

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,16 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.digests import file_digests
 from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
+from lors.data.tar import TarError, tar_members
 from lors.errors import InputError
+from lors.progress import Progress
 
-__all__ = ["find_shards", "read_webdataset", "shard_items", "shard_version"]
+__all__ = ["find_shards", "read_webdataset", "shard_items"]
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
@@ -39,12 +41,14 @@ Place = tuple[int, int]
 """Where a member's bytes are in its shard: offset and size."""
 
 
-def read_webdataset(config: DataConfig) -> dict[str, list[Item]]:
+def read_webdataset(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
     """The splits whose shards are named in ``config.annotations``."""
-    root = root_folder(config)
+    shards = find_shards(config)
+    every = list(dict.fromkeys(shard for paths in shards.values() for shard in paths))
+    digests = dict(zip(every, file_digests(root_folder(config), every, progress), strict=True))
     return {
-        split: [item for shard in shards for item in shard_items(root, shard)]
-        for split, shards in find_shards(config).items()
+        split: [item for shard in paths for item in shard_items(shard, digests[shard])]
+        for split, paths in shards.items()
     }
 
 
@@ -66,58 +70,43 @@ def find_shards(config: DataConfig) -> dict[str, list[Path]]:
     }
 
 
-def shard_items(root: Path, shard: Path) -> list[Item]:
+def shard_items(shard: Path, digest: str = "") -> list[Item]:
     """What one shard holds, in its order.
+
+    Args:
+        shard: a tar file.
+        digest: of its content; an item's key is this, a bar, and the key in the shard.
 
     Raises:
         InputError: it is damaged, or a key lacks an image or a caption.
     """
-    version, items = shard_version(root, shard), []
+    items = []
     for key, members in _index(shard).items():
         where = f"{key!r} in the shard {str(shard)!r}"
         image = _first(members, IMAGES, where, "image")
         captions = _captions(shard, members, where)
         load = partial(_load, shard, members[image], where)
-        items.append(Item(f"{version}|{key}", captions, load))
+        items.append(Item(f"{digest}|{key}", captions, load))
     return items
-
-
-def shard_version(root: Path, shard: Path) -> str:
-    """Changes when the shard does; the key of an item is this, a bar, and the key in its shard."""
-    stat = shard.stat()
-    return f"{shard.relative_to(root)}|{stat.st_size}|{stat.st_mtime_ns}"
 
 
 def _index(shard: Path) -> dict[str, dict[str, Place]]:
     """The places of the members of each key, by kind; links, folders and devices do not count."""
     index: dict[str, dict[str, Place]] = {}
     try:
-        with tarfile.open(shard, "r:") as tar:
-            for member in _forwards(tar):
-                name = NAME.fullmatch(member.name)
-                if name and member.isreg() and not member.issparse():
-                    key, kind = name[1], name[2].lower()
-                    if kind in index.setdefault(key, {}):
-                        raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
-                    index[key][kind] = (member.offset_data, member.size)
-    except InputError:
-        raise
-    except Exception as error:  # on damaged files, tarfile raises anything
+        for member in tar_members(shard):
+            name = NAME.fullmatch(member.name)
+            if name:
+                key, kind = name[1], name[2].lower()
+                if kind in index.setdefault(key, {}):
+                    raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
+                index[key][kind] = (member.offset, member.size)
+    except (TarError, OSError) as error:
         raise InputError(
             f"cannot read the shard {str(shard)!r}: {error}; it must be a complete tar file, "
             "not compressed"
         ) from None
     return index
-
-
-def _forwards(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members in order; a negative size leads Python before 3.13.6 back, and round for ever."""
-    reached = -1
-    for member in tar:
-        if member.offset <= reached or member.size < 0:
-            raise InputError(f"the shard {str(tar.name)!r} is damaged: a size is negative")
-        reached = member.offset
-        yield member
 
 
 def _first(members: Mapping[str, Place], kinds: tuple[str, ...], where: str, what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from timm.models.nfnet import NfCfg, NormFreeNet
 from torch import nn
 
 from lors.config import EncoderConfig
-from lors.encoders.weights import refuse_pickle
-from lors.errors import InputError, suggestion
+from lors.encoders.weights import content_digest, refuse_pickle
+from lors.errors import InputError, out_of_memory, suggestion
+from lors.memory import check_fits
 from lors.seeding import global_seed
 
 __all__ = [
@@ -74,6 +74,7 @@ def check_image_trunk(name: str, weights: str | None) -> None:
             f"encoder.image_weights {weights!r} is not a file: give a path, 'hub' or none"
         )
     refuse_pickle(weights or "", "encoder.image_weights")
+    check_fits(Path(weights or "").stat().st_size, f"encoder.image_weights {weights!r}")
 
 
 def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
@@ -99,6 +100,8 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
             **fixed,
         )
     except (OSError, RuntimeError, AssertionError, ValueError, SafetensorError) as error:
+        if out_of_memory(error):
+            raise
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
 
 
@@ -139,7 +142,7 @@ def native_size(name: str) -> int:
 def trunk_key(name: str, weights: str | None, size: int) -> str:
     """Identifies a trunk with its weights, wherever their file lies."""
     path = Path(weights or "")
-    content = hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else weights
+    content = content_digest(path).hex()[:16] if path.is_file() else weights
     return f"{ALIASES.get(name, name)}|{content}|{size}"
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lors import artifacts
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint
+from lors.data.cache import fingerprint, made_once
 from lors.errors import InputError
 from lors.progress import Progress
 
@@ -44,9 +44,12 @@ class Lsa:
         """Fitted on the training captions, or read from the cache."""
         key = fingerprint("lsa", str(config.text_dim), *captions)
         path = artifacts.home() / "texts" / f"lsa-{key}.safetensors"
-        if not path.exists():
+
+        def write() -> None:
             header, tensors = cls.fit(captions, config.text_dim).state()
             artifacts.save(path, "text trunk", header, tensors)
+
+        made_once(path, write)
         return cls.restore(config, *artifacts.load(path, "text trunk"))
 
     @classmethod
@@ -95,6 +98,8 @@ class Lsa:
                     f"{len(terms)} terms, idf {tuple(idf.shape)} and components "
                     f"{tuple(components.shape)} do not belong together"
                 )
+            if not (idf.is_floating_point() and components.is_floating_point()):
+                raise ValueError(f"idf is {idf.dtype} and the components are {components.dtype}")
             return cls([str(term) for term in terms], idf.numpy(), components.numpy())
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the saved text trunk is damaged: {error!r}") from None

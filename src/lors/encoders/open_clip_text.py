@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +14,8 @@ from torch import Tensor
 
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
-from lors.encoders.weights import refuse_pickle
-from lors.errors import InputError, suggestion
+from lors.encoders.weights import check_width, content_digest, refuse_pickle
+from lors.errors import InputError, out_of_memory, suggestion
 from lors.headers import NamedTrunk
 from lors.progress import Progress
 
@@ -75,6 +74,8 @@ class OpenClipText:
                 torch.manual_seed(0)
                 model = _open_clip().create_model(self._architecture, pretrained=pretrained)
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
+            if out_of_memory(error):
+                raise
             raise InputError(f"cannot load the open_clip model {self.name!r}: {error}") from None
         return model.eval()
 
@@ -89,7 +90,7 @@ class OpenClipText:
     @cached_property
     def fingerprint(self) -> str:
         path = Path(self._tag)
-        content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else self._tag
+        content = content_digest(path).hex() if path.is_file() else self._tag
         return fingerprint("open_clip", self._architecture, content, self.weights)
 
     @torch.no_grad()
@@ -107,7 +108,9 @@ class OpenClipText:
             self._encode(captions[start : start + batch])
             for start in progress.track(starts, "embed captions", len(starts))
         ]
-        return torch.cat(parts).numpy()
+        embedded = torch.cat(parts).numpy()
+        check_width(embedded.shape[1], self.dim, self.name)
+        return embedded
 
 
 def _refuse_pickle(architecture: str, tag: str) -> None:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
-from lors.errors import InputError
+from lors.encoders.weights import check_width, content_digest
+from lors.errors import InputError, out_of_memory
 from lors.headers import NamedTrunk
 from lors.progress import Progress
 
@@ -136,6 +137,8 @@ class TransformersText:
         try:
             return part.from_pretrained(self.name, trust_remote_code=False, **options)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            if out_of_memory(error):
+                raise
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InputError(
                 f"cannot load the text trunk {self.name!r} ({reason}): give "
@@ -165,7 +168,8 @@ class TransformersText:
         """Of the content of a local folder, wherever it lies, or of the Hub's name."""
         folder, seen = Path(self.name), hashlib.sha256()
         for path in sorted(folder.glob("*.*")) if folder.is_dir() else []:
-            seen.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+            if path.is_file():  # tools keep folders of their own there: .git, .cache
+                seen.update(path.name.encode() + content_digest(path))
         content = seen.hexdigest() if folder.is_dir() else self.name
         return fingerprint(content, self.pooling, self.weights)
 
@@ -210,7 +214,9 @@ class TransformersText:
         for chunk in progress.track(chunks, "embed captions", len(chunks)):
             rows = [{"input_ids": ids[i]} for i in chunk]
             padded = self._tokenizer.pad(rows, return_tensors="pt")["input_ids"].to(device)
-            embedded[chunk] = tower(padded).float().cpu().numpy()
+            found = tower(padded).float().cpu().numpy()
+            check_width(found.shape[1], self.dim, self.name)
+            embedded[chunk] = found
         return embedded
 
 

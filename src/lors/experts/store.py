@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.artifacts import load, open_artifact, save
+from lors.artifacts import leftovers, load, open_artifact, remove_leftovers, save
 from lors.config import difference
 from lors.errors import InputError
 from lors.experts.train import Snapshot
@@ -77,12 +78,27 @@ class TrajectoryStore:
         theta, tensors = torch.stack(thetas), {"learned": torch.stack(learned[1:])}
         if self.epochs is None:
             tensors["theta"] = theta
+            header["checks"] = [check(row) for row in theta]
         else:
             header["epochs"] = list(self.epochs)
             tensors["start"] = theta[0]
             tensors["moved"] = (theta[1:] - theta[0]).to(torch.bfloat16)
+            header["checks"] = [check(theta[0]), *(check(row) for row in tensors["moved"])]
+        header["learned_check"] = check(tensors["learned"])
         save(self.path(expert), KIND, header, tensors)
         shutil.rmtree(self._unfinished(expert))
+
+    def tidy(self) -> None:
+        """Remove what processes that were killed left of experts that are finished."""
+        for path in sorted(self.folder.glob("expert-*.safetensors")):
+            number = path.stem.removeprefix("expert-")
+            begun = self.folder / f"unfinished-{number}"
+            if not number.isdigit() or not (begun.exists() or leftovers(self.folder, path.name)):
+                continue
+            with suppress(OSError), self.claim(int(number)) as mine:
+                if mine:
+                    shutil.rmtree(begun, ignore_errors=True)
+                    remove_leftovers(self.folder, path.name)
 
     def kept(self, expert: int) -> list[int]:
         """The epochs of which an expert has a snapshot; 0 is the start."""
@@ -90,9 +106,14 @@ class TrajectoryStore:
             return _kept(header, handle)
 
     def begun(self, expert: int) -> list[Snapshot]:
-        """The snapshots of an expert whose training was cut short, as far as they are whole."""
+        """The snapshots of an expert whose training was cut short, as far as they are whole.
+
+        Only for who has claimed the expert: what is of no use is removed.
+        """
         snapshots: list[Snapshot] = []
         whole = True
+        remove_leftovers(self.folder, self.path(expert).name)
+        remove_leftovers(self._unfinished(expert))
         for path in sorted(self._unfinished(expert).glob("*.safetensors")):
             whole = whole and path == self._snapshot(expert, len(snapshots))
             try:
@@ -120,7 +141,10 @@ class TrajectoryStore:
     def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
         """The parameters of an expert after these epochs. Shape: (len(epochs), P)
 
-        Only they are read, so it is not the checksum that is checked but what can be seen of them.
+        Only they are read, and each is checked by its own checksum.
+
+        Raises:
+            InputError: there is no such snapshot, or it is damaged.
         """
         path = self.path(expert)
         with open_artifact(path, KIND) as (header, handle):
@@ -133,10 +157,7 @@ class TrajectoryStore:
                 or len(kept) != shape[0] + compact
                 or (start is not None and (kept[0] != 0 or list(start.shape) != shape[1:]))
             ):
-                raise InputError(
-                    f"the expert {str(path)!r} is damaged: its snapshots are of shape {shape}; "
-                    "delete it to train it anew"
-                )
+                raise _damaged(path, f"its snapshots are of shape {shape}")
             missing = sorted(set(epochs) - set(kept))
             if missing:
                 raise InputError(
@@ -144,31 +165,52 @@ class TrajectoryStore:
                     f"{kept}: "
                     + ("set experts.compact=false" if compact else "delete it to train it anew")
                 )
-            parts = []
-            for row in (kept.index(epoch) for epoch in epochs):
-                if start is None:
-                    parts.append(rest[row])
-                else:
-                    parts.append(start + rest[row - 1] if row else start)
-            found = torch.stack(parts)
+            rows = [kept.index(epoch) for epoch in epochs]
+            stored = {row: rest[row - compact] for row in rows if row or start is None}
+            if start is not None:
+                stored[0] = start
+            _check_rows(path, header.get("checks"), len(kept), stored)
+            whole = (stored[r] if start is None or not r else start + stored[r] for r in rows)
+            found = torch.stack(list(whole))
         # The sum is finite if all are, and takes a tenth of the time of asking each.
         if not found.is_floating_point() or not found.sum().isfinite():
-            raise InputError(
-                f"the expert {str(path)!r} is damaged: its parameters are not all finite numbers; "
-                "delete it to train it anew"
-            )
+            raise _damaged(path, "its parameters are not all finite numbers")
         return found
 
     def learned(self, expert: int) -> np.ndarray:
         """Which pairs an expert had learned at which epoch. Shape: (T, M)"""
-        with open_artifact(self.path(expert), KIND) as (_, handle):
+        with open_artifact(self.path(expert), KIND) as (header, handle):
             if "learned" not in handle.keys():  # noqa: SIM118
                 raise InputError(
                     f"the experts in {str(self.folder)!r} are from a version of lors that did not "
                     "keep what was learned when: delete them to train them anew"
                 )
-            learned: np.ndarray = handle.get_tensor("learned").numpy()
-        return learned
+            learned: Tensor = handle.get_tensor("learned")
+        if header.get("learned_check") not in (None, check(learned)):
+            raise _damaged(self.path(expert), "what it learned does not fit its checksum")
+        return learned.numpy()
+
+
+def check(row: Tensor) -> int:
+    """A checksum that is fast enough for every read of a snapshot."""
+    return zlib.crc32(row.contiguous().view(torch.uint8).numpy().data)
+
+
+def _check_rows(
+    path: Path, checks: Sequence[int] | None, count: int, stored: Mapping[int, Tensor]
+) -> None:
+    """Compare what was read with its checksums; experts of before have none."""
+    if not checks:
+        return
+    if len(checks) != count:
+        raise _damaged(path, f"it has {count} snapshots and {len(checks)} checksums")
+    for row, numbers in stored.items():
+        if check(numbers) != checks[row]:
+            raise _damaged(path, f"snapshot {row} does not fit its checksum")
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(f"the expert {str(path)!r} is damaged: {why}; delete it to train it anew")
 
 
 def _kept(header: Mapping[str, Any], handle: Any) -> list[int]:

@@ -81,7 +81,7 @@ def make_figure(
         path: a run directory or a distilled set; for ``variance``, a table.
         out: the folder for NAME.png, NAME.svg and NAME.csv.
         overrides: changes to the configuration of the run, e.g. ``data.root=/elsewhere``.
-        progress: who to tell about long work.
+        progress: reports long-running work.
 
     Returns:
         The files.

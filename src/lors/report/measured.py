@@ -89,7 +89,7 @@ def curves_section(metrics: list[dict[str, Any]]) -> Block | None:
 
 def _curve(records: list[dict[str, Any]], name: str) -> list[tuple[float, float]]:
     """A metric over iterations; a long one as averages of stretches."""
-    known = [(r["iteration"], r[name]) for r in records if math.isfinite(r[name])]
+    known = [(r["iteration"], r[name]) for r in records if math.isfinite(r.get(name, math.nan))]
     cuts = np.linspace(0, len(known), min(POINTS, len(known)) + 1).astype(int)
     stretches = (np.mean(known[a:b], axis=0) for a, b in pairwise(cuts))
     return [(round(x, 1), float(f"{y:.5g}")) for x, y in (s.tolist() for s in stretches)]

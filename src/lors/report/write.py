@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from lors import artifacts, ranks
-from lors.errors import InputError
+from lors.errors import InputError, LorsError
 from lors.folders import RESULTS
 from lors.progress import Progress
 from lors.report.comparison import comparison_content, is_comparison
@@ -31,13 +32,14 @@ def write_report(
         path: a run directory, a distilled set alone, or the folder of a comparison.
         overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
         out: the file; default: ``report.html`` in the folder, or beside a set with its name.
-        progress: who to tell about long work.
+        progress: reports long-running work.
 
     Returns:
         The file.
 
     Raises:
         InputError: the path holds nothing to report on, or something damaged.
+        LorsError: the file cannot be written.
     """
     path = Path(path)
     if is_comparison(path):
@@ -50,17 +52,21 @@ def write_report(
     try:
         artifacts.write_text(page, render(content["title"], content))
     except OSError as error:
-        raise InputError(f"cannot write the report {str(page)!r}: {error}") from None
+        raise LorsError(f"cannot write the report {str(page)!r}: {error}") from None
     return page
 
 
 def end_with_report(folder: Path, progress: Progress) -> Path | None:
-    """The report of a run or comparison that has just ended, unless it is there already.
+    """The report of a run or comparison that has just ended; written unless it is there already.
 
     Rank 0 writes it, when the others may be gone.
 
-    Whatever goes wrong here is said and not raised: the results are safe, and a page can be made at
-    any time.
+    Returns:
+        The file; None on other ranks.
+
+    Raises:
+        LorsError: it could not be written, for whatever reason. The message says that the results
+            are whole and which command writes the report later.
     """
     if ranks.rank() > 0:
         return None
@@ -71,5 +77,8 @@ def end_with_report(folder: Path, progress: Progress) -> Path | None:
         with ranks.alone():
             return write_report(folder, progress=progress)
     except Exception as error:
-        progress.say(f"No report was written ({type(error).__name__}: {error}).")
-        return None
+        reason = str(error) if isinstance(error, LorsError) else f"{type(error).__name__}: {error}"
+        raise LorsError(
+            f"all results are saved, but the report is not written ({reason}): put this right, and "
+            f"'lors report {shlex.quote(str(folder))}' writes it"
+        ) from error

@@ -23,22 +23,17 @@ LICENCE = """\
 """
 
 TRAINING = """\
-import timm
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-import lors
+{imports}
 
 distilled = lors.DistilledSet.load("distilled.safetensors")
-{image}
-{text}
+{networks}
 image_rate, text_rate = distilled.rates
 sides = [
     {{"params": image.parameters(), "lr": image_rate}},
     {{"params": text.parameters(), "lr": text_rate}},
 ]
 optimizer = torch.optim.SGD(sides, momentum={momentum}, weight_decay={weight_decay})
+schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [{half}], gamma=0.1)
 for epoch in range({epochs}):
     for images, texts, similarity in distilled.batches({batch_size}, seed=epoch):
         u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
@@ -46,6 +41,13 @@ for epoch in range({epochs}):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    schedule.step()
+"""
+
+TESTING = """\
+with torch.no_grad():
+    u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
+print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
 """
 
 
@@ -74,8 +76,11 @@ def card(
         f"Again, with the same bits on the same machine: `{_command(distilled)}`",
         *(["## What it is worth", _worth(distilled), _recalls(rows)] if rows else []),
         "## How to train on it",
-        "With `lors` installed, any image and text network, and the rates of the set:",
+        "With `lors` installed, this is the protocol that the set was measured with:",
         f"```python\n{_training(distilled)}```",
+        f"To test it on pairs of your own, {_own(distilled)}:",
+        f"```python\n{TESTING}```",
+        _variations(distilled),
         "## What it is not",
         _caveats(distilled),
         "## Licence",
@@ -204,29 +209,81 @@ def _recalls(rows: Mapping[str, Any]) -> str:
 
 
 def _training(distilled: DistilledSet) -> str:
-    config, trunk = distilled.config, distilled.image_trunk.split("|")[0]
-    encoder = config.encoder
-    dim = encoder.embed_dim or 256
-    pretrained = encoder.image_weights is not None
-    network = f'timm.create_model("{trunk}", pretrained={pretrained}, num_classes='
-    if encoder.space == "features":
-        image = f"image = nn.Linear({distilled.pairs.images.shape[1]}, {dim})"
-    elif encoder.scope == "heads":
-        standard = "distilled.image_standard, " if distilled.image_standard else ""
-        image = (
-            f"trunk = {network}0).eval().requires_grad_(False)\n"
-            f"image = nn.Sequential(trunk, {standard}nn.Linear(trunk.num_features, {dim}))"
-        )
-    else:
-        image = f"image = {network}{dim}).eval()"
-    text = f"nn.Linear({distilled.text_trunk.dim}, {dim})"
-    if encoder.scope == "all":
-        text = f"nn.Sequential(distilled.text_trunk.tower(), {text})"
+    config = distilled.config
+    imports = ["import torch", "import torch.nn.functional as F", "from torch import nn", ""]
+    imports.append("import lors")
+    networks = _networks(distilled)
+    if any("MlpHead(" in line for line in networks):
+        imports.append("from lors.encoders.heads import MlpHead")
+    if any("feature_size(" in line for line in networks):
+        imports.append("from lors.encoders.image import feature_size")
+    if any("timm." in line for line in networks):
+        imports.insert(0, "import timm")
     return TRAINING.format(
-        image=image,
-        text=f"text = {text}",
-        temperature=encoder.temperature,
+        imports="\n".join(imports),
+        networks="\n".join(networks),
+        temperature=config.encoder.temperature,
+        half=config.evaluate.epochs // 2,
         **config.evaluate.model_dump(),
+    )
+
+
+def _networks(distilled: DistilledSet) -> list[str]:
+    """Code for the two sides, as they are in the evaluation."""
+    encoder = distilled.config.encoder
+    lines, trunk = [], ""
+    if encoder.space == "features":
+        features = str(distilled.pairs.images.shape[1])
+    else:
+        features = "feature_size(trunk)"
+        lines.append(f"trunk = {_trunk(distilled)}")
+        trunk = "trunk, "
+    dim = str(encoder.embed_dim or features)
+    if encoder.scope == "heads" and distilled.image_standard is not None:
+        trunk += "distilled.image_standard, "
+    words = "distilled.text_trunk.tower(), " if encoder.scope == "all" else ""
+    if distilled.text_standard is not None:
+        words = "distilled.text_standard, "
+    for side, parts, head, inputs in (
+        ("image", trunk, encoder.image_head, features),
+        ("text", words, encoder.text_head, str(distilled.text_trunk.dim)),
+    ):
+        made = {"linear": f"nn.Linear({inputs}, {dim})", "mlp": f"MlpHead({inputs}, {dim})"}
+        lines.append(f"{side} = nn.Sequential({parts}{made.get(head, 'nn.Identity()')})")
+    return lines
+
+
+def _trunk(distilled: DistilledSet) -> str:
+    encoder, name = distilled.config.encoder, distilled.image_trunk.split("|")[0]
+    if encoder.scope == "heads":
+        return "distilled.frozen_trunk()"
+    pretrained = encoder.image_weights is not None
+    return f'timm.create_model("{name}", pretrained={pretrained}, num_classes=0).eval()'
+
+
+def _own(distilled: DistilledSet) -> str:
+    """What tests a network that was trained on the set."""
+    encoder = distilled.config.encoder
+    if distilled.config.data.source == "embeddings":
+        return "take image and text embeddings of the same encoders, as they are"
+    size = encoder.size()
+    images = f"`images = distilled.normalise(pixels)` of uint8 pixels (M, 3, {size}, {size})"
+    if encoder.space == "features":
+        images = f"`images`: features of {encoder.image} at {size} px, as they are"
+    texts = "`texts = distilled.embed(captions)`"
+    if encoder.scope == "all":
+        tokens = f"distilled.text_trunk.tokens(captions, {encoder.text_length})"
+        texts = f"`texts = torch.from_numpy({tokens}).long()`"
+    return f"take {images} and {texts}"
+
+
+def _variations(distilled: DistilledSet) -> str:
+    what = "The set is made for this optimiser, these rates and this loss"
+    if distilled.text_standard is not None:
+        what += ", on standardised embeddings"
+    return (
+        f"{what}. Others cost recall: a larger number of steps of Adam least, another loss or "
+        "embeddings that are not standardised most; `docs/own-loop.md` of lors has measurements."
     )
 
 

@@ -7,21 +7,24 @@ See https://huggingface.co/docs/datasets/image_dataset.
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
+import platform
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
+import psutil
 from PIL import Image
 from safetensors.torch import save_file
 
 from lors import artifacts
 from lors.analysis.neighbours import nearest_captions
 from lors.config import load_config
+from lors.data.arrays import write_array
 from lors.distilled import KIND
 from lors.errors import InputError
 from lors.folders import CARD, SET
@@ -50,9 +53,9 @@ def export(run: Run, out: Path) -> None:
     """
     with _new_folder(out) as folder:
         files = {**_write_pairs(run, folder), **_write_similarity(run, folder)}
-        texts = {"texts": run.distilled.pairs.texts.detach().cpu().contiguous()}
+        texts = {"texts": run.distilled.texts.cpu().contiguous()}
         save_file(texts, folder / "texts.safetensors")
-        files["texts.safetensors"] = "the texts, as embeddings"
+        files["texts.safetensors"] = "the texts, as embeddings of the text encoder"
         header, tensors = artifacts.load(run.set_path, KIND)
         artifacts.save(folder / SET, KIND, public_header(header), tensors)
         files[SET] = "the set itself, for `lors`: all of this in full precision"
@@ -68,11 +71,18 @@ def _new_folder(out: Path) -> Iterator[Path]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is there already: choose another --out, or delete it")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".export-", dir=out.parent) as temporary:
-        folder = Path(temporary) / out.name
-        folder.mkdir()
+    begun = f".{out.name}.export-{platform.node()}-"
+    for left in out.parent.glob(f"{glob.escape(begun)}*"):
+        process = left.name.removeprefix(begun)
+        if process.isdigit() and not psutil.pid_exists(int(process)):
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed
+    folder = out.with_name(f"{begun}{os.getpid()}")
+    folder.mkdir()
+    try:
         yield folder
         os.replace(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _configuration(run: Run) -> str:
@@ -84,7 +94,7 @@ def _write_pairs(run: Run, folder: Path) -> dict[str, str]:
     """The images or features, and a line of JSON for each pair."""
     rows = _pairs(run)
     if run.distilled.config.encoder.space == "features":
-        features = {"images": run.distilled.pairs.images.detach().cpu().contiguous()}
+        features = {"images": run.distilled.images.cpu().contiguous()}
         save_file(features, folder / "features.safetensors")
         _write_lines(folder / "pairs.jsonl", rows)
         return {
@@ -135,7 +145,7 @@ def _write_similarity(run: Run, folder: Path) -> dict[str, str]:
     values = run.distilled.pairs.similarity.matrix().detach().float().cpu().numpy()
     what = "the similarity S: a row per image, a column per text"
     if len(values) > CSV_PAIRS:
-        np.save(folder / "similarity.npy", values)
+        write_array(folder / "similarity.npy", values)
         return {"similarity.npy": what}
     with (folder / "similarity.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)

@@ -1,0 +1,77 @@
+"""Let file operations fail, and processes die at them, in runs of random small configurations.
+
+Each configuration runs once undisturbed. Then it is started again and again in a folder of its own,
+each time with a fault at a random file operation: an error of the disk, once or from then on; the
+death of the process before, after or in the middle of the operation; a power cut, which leaves
+zeros of what was not synced. At last it is left alone, and must leave the bits of the undisturbed
+run: the set, results, metrics, selection, card, caches and experts. A disturbed run must end with
+an error that says what is wrong, or well. Ends with an error if anything is otherwise.
+
+    python -m benchmarks.faults --faults 5000
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from tests.faults.cases import Tally, draw_case, try_chain, write_embeddings
+
+CHAINS = 10
+"""Of each configuration."""
+
+
+def table(tally: Tally) -> Table:
+    """How many faults of each kind there were, by the operation that they struck."""
+    kinds = sorted({kind for _, kind, _ in tally.faults})
+    shown = Table("what happens", *kinds, "all", "a sentence", "went on to the end")
+    for how in ("error", "lasting", "kill", "power"):
+        these = {key: count for key, count in tally.faults.items() if key[0] == how}
+        by_kind = [sum(n for (_, k, _), n in these.items() if k == kind) for kind in kinds]
+        ends = [
+            sum(n for (_, _, e), n in these.items() if e == end)
+            for end in ("a sentence", "went on to the end")
+        ]
+        shown.add_row(how, *map(str, (*by_kind, sum(by_kind), *ends)))
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--faults", type=int, default=1000, help="stop after so many")
+    parser.add_argument("--seed", type=int, default=0)
+    wanted = parser.parse_args()
+    torch.set_num_threads(1)
+    draw, tally, begun = random.Random(wanted.seed), Tally(), time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary)
+        write_embeddings(root / "data")
+        while tally.faults.total() < wanted.faults:
+            case = draw_case(draw, root / "whole", root / "data")
+            for chain in range(CHAINS):
+                seed = draw.randrange(2**32)
+                try:
+                    try_chain(case, random.Random(seed), root / "chain", tally)
+                except AssertionError as error:
+                    sys.exit(f"{case}, chain {chain} of seed {seed}: {error}\n{case.config.yaml()}")
+                shutil.rmtree(root / "chain")
+            shutil.rmtree(case.folder)
+            print(f"{tally.faults.total()} faults, {tally.chains.total()} chains", flush=True)
+    Console().print(table(tally))
+    print(
+        f"{tally.faults.total()} faults in {tally.chains.total()} chains of {len(tally.chains)} "
+        f"kinds of runs, {time.monotonic() - begun:.0f} s of which {time.process_time():.0f} s of "
+        "computing; every chain ended with the bits of the undisturbed run"
+    )
+
+
+if __name__ == "__main__":
+    main()
