@@ -92,8 +92,8 @@ def clip_like(folder: Path) -> Path:
     rng, latent, dim = np.random.default_rng(0), 48, 512
     cause = rng.normal(size=(20_000, latent)) * np.linspace(1.5, 0.3, latent)
     for name in ("images", "texts"):
-        gap = 20.0 * rng.normal(size=dim)
-        noise = 12.0 * rng.normal(size=(20_000, dim))
+        gap = 30.0 * rng.normal(size=dim)
+        noise = 30.0 * rng.normal(size=(20_000, dim))
         values = gap + cause @ rng.normal(size=(latent, dim)) + noise
         rows = values / np.linalg.norm(values, axis=1, keepdims=True)
         np.save(folder / f"{name}.npy", rows.astype(np.float32))

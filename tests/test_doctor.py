@@ -18,6 +18,7 @@ from lors.data.cache import cached_array
 from lors.doctor import Finding, examine, remove
 from lors.experts import Snapshot, TrajectoryStore
 from lors.locks import locked
+from lors.progress import Silent
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with an array, an expert, and a text trunk."""
     home = tmp_path / "home"
     monkeypatch.setenv("LORS_HOME", str(home))
-    cached_array(home / "images" / "a.npy", lambda: np.zeros((2, 3)))
+    cached_array(home / "images" / "a.npy", lambda: np.zeros((2, 3)), Silent())
     store = TrajectoryStore(home / "experts" / "b", {})
     store.add(0, [Snapshot(torch.zeros(3), np.zeros(1, bool)) for _ in range(2)])
     save(home / "texts" / "lsa-c.safetensors", "text trunk", {"terms": ["a"]}, {})
@@ -41,7 +42,7 @@ def test_a_home_in_order_is_well(home: Path) -> None:
     findings = examine()
     assert [f for f in findings if not f.well and "free space" not in f.what] == []
     assert found("caches: locks").detail == "work"
-    assert found("caches: decoded images").detail.endswith("in 2 files")
+    assert found("caches: decoded images").detail.endswith("in 1 files")
     assert not list(home.glob(".doctor*"))
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "remove_leftovers",
     "save",
     "versions",
+    "write_tensors",
     "write_text",
     "writing",
 ]
@@ -115,12 +116,27 @@ def save(path: Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str,
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {**header, "format": FORMAT, "kind": kind, "checksum": _checksum(plain)}
     text = json.dumps({**about, "check": _digest(about)}, allow_nan=False)
+    write_tensors(path, plain, {"lors": text})
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Write a safetensors file whole or not at all.
+
+    Args:
+        path: where to.
+        tensors: the numbers.
+        metadata: one key at most: safetensors writes several in random order.
+
+    Raises:
+        OSError: the disk is full, or the like; what was there before stays.
+    """
     with writing(path) as temporary:
         temporary.touch()
         permissions = temporary.stat().st_mode
-        # One key only: safetensors writes several in random order.
         try:
-            save_file(plain, temporary, metadata={"lors": text})
+            save_file(dict(tensors), temporary, metadata)
         except SafetensorError as error:  # its way to say that the disk is full
             number = re.search(r"os error (\d+)", str(error))
             if number is None:

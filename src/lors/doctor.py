@@ -155,7 +155,8 @@ def _locks_work(name: str, lock: Path) -> Finding:
 
 def _space() -> Iterator[Finding]:
     for kind, what in KINDS.items():
-        sizes = [path.stat().st_size for path in (home() / kind).rglob("*") if path.is_file()]
+        files = (path for path in (home() / kind).rglob("[!.]*") if path.is_file())
+        sizes = [path.stat().st_size for path in files]
         if sizes:
             yield Finding(f"caches: {what}", f"{_size(sum(sizes))} in {len(sizes):,} files")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,21 +60,18 @@ def check_folder(out: Path, config: Config) -> None:
         )
 
 
-def check_data(out: Path, fingerprint: str, sizes: Mapping[str, int]) -> None:
-    """Write down which data a run works on, or refuse to go on with other data.
+def check_data(out: Path, fingerprint: str) -> None:
+    """Refuse to go on with a run that began with other data, as ``DATA`` says.
 
     Args:
         out: the run directory.
         fingerprint: of what the data holds.
-        sizes: pairs of each split, for who reads the file.
 
     Raises:
         InputError: the run began with other data.
     """
-    path = out / DATA
-    ours = {"fingerprint": fingerprint, "pairs": dict(sizes)}
     try:
-        theirs = json.loads(path.read_text("utf-8"))
+        theirs = json.loads((out / DATA).read_text("utf-8"))
         differs = theirs["fingerprint"] != fingerprint
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         differs = False  # a run of before, or damaged: nothing is known of its data
@@ -84,7 +80,6 @@ def check_data(out: Path, fingerprint: str, sizes: Mapping[str, int]) -> None:
             f"the data has changed since the run in {str(out)!r} began: choose another --out, or "
             "put the data back"
         )
-    artifacts.write_text(path, json.dumps(ours, indent=2))
 
 
 def read_results(out: Path, config: Config) -> dict[str, Any]:

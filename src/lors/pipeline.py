@@ -20,6 +20,7 @@ from lors.evaluate import Outcome, frozen_inputs, outcomes, summarise
 from lors.folders import (
     CARD,
     CONFIG,
+    DATA,
     RESULTS,
     SELECTION,
     SET,
@@ -89,7 +90,6 @@ def run(
     with sole_user(out):
         ranks.first(lambda: _take_over(out, bench))
         results = ranks.first(lambda: read_results(out, config))
-        _write(out / CONFIG, config.yaml())
         with watching(bench, out, logbook.reached()) as watch:
             if config.selection.kind is None:
                 made = _distil(bench, out, logbook, watch)
@@ -108,10 +108,13 @@ def run(
 
 
 def _take_over(out: Path, bench: Workbench) -> None:
-    """Make a run directory this process's: its data must be that of the run's beginning."""
+    """Make a run directory this process's, and write down what the run is."""
     artifacts.remove_leftovers(out)
+    check_data(out, bench.pairs.fingerprint)
     sizes = {name: len(split) for name, split in bench.pairs.splits.items()}
-    check_data(out, bench.pairs.fingerprint, sizes)
+    data = {"fingerprint": bench.pairs.fingerprint, "pairs": sizes}
+    artifacts.write_text(out / CONFIG, bench.config.yaml())  # first: it says that this is a run
+    artifacts.write_text(out / DATA, json.dumps(data, indent=2))
 
 
 def evaluate_set(

@@ -386,7 +386,7 @@ class Workbench:
             return torch.cat(real.embed(model)).float().cpu().numpy()
 
         name = fingerprint("expert", json.dumps(store.origin, sort_keys=True))
-        both = cached_array(home() / "features" / f"{name}.npy", embed)
+        both = cached_array(home() / "features" / f"{name}.npy", embed, self.progress)
         return both[: len(real)], both[len(real) :]
 
     def distilled(

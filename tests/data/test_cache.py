@@ -71,7 +71,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(lors_home: Path) 
     path.parent.mkdir(exist_ok=True)
     for name in (".left.npy.77.tmp", ".other.npy.77.tmp"):
         path.with_name(name).write_bytes(b"half")
-    cached_array(path, lambda: np.zeros(3))
+    cached_array(path, lambda: np.zeros(3), Silent())
     assert not path.with_name(".left.npy.77.tmp").exists()
     assert path.with_name(".other.npy.77.tmp").exists()  # which another process may be writing
     path.with_name(".other.npy.77.tmp").unlink()
@@ -96,7 +96,7 @@ def test_a_disk_without_room_is_a_sentence_before_anything_is_decoded(small_disk
     with pytest.raises(LorsError, match=r"cannot be written \((No space|Read-only).*LORS_HOME"):
         cached_images(items, 64, Silent())
     with pytest.raises(LorsError, match=r"cannot be written \((No space|Read-only).*LORS_HOME"):
-        cached_array(small_disk / "features" / "a.npy", lambda: np.zeros(100_000))
+        cached_array(small_disk / "features" / "a.npy", lambda: np.zeros(100_000), Silent())
     assert not decoded
     assert not list(small_disk.rglob("*.tmp")) + list(small_disk.rglob("*.npy"))
 

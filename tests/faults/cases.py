@@ -38,7 +38,7 @@ __all__ = [
     "write_embeddings",
 ]
 
-LEFTOVERS_ARE_REMOVED = False
+LEFTOVERS_ARE_REMOVED = True
 """Whether temporary files and unfinished experts of a killed process are gone when the run ends."""
 
 MOST_FAULTS = 12
@@ -298,7 +298,8 @@ def _counts(path: Path) -> bool:
     leftover = path.name.endswith(".tmp") or "unfinished-" in str(path)
     if path.is_dir() or leftover:
         return leftover and LEFTOVERS_ARE_REMOVED
-    return not path.name.endswith(".lock") and path.name != "checkpoint-previous.safetensors"
+    only_saves_time = path.parent.name == "digests" or path.name.endswith((".lock", ".holder"))
+    return not only_saves_time and path.name != "checkpoint-previous.safetensors"
 
 
 def _content(path: Path) -> object:

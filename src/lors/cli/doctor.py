@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from lors.cli.app import app, console
-from lors.cli.display import Display
+from lors.cli.display import LOADING, Display
 
 
 @app.command()
@@ -31,9 +31,10 @@ def doctor(
 
     Exits with 1 if something is not as it should be.
     """
-    from lors.doctor import examine, remove
+    with Display(LOADING) as display:
+        from lors.doctor import examine, remove
 
-    with Display() as display:
+        display.doing("looking at the caches")
         findings = examine(runs or (), display)
     table = Table("", Column("what", no_wrap=True), Column("found", overflow="fold"))
     for finding in findings:

@@ -44,9 +44,9 @@ def fingerprint(*parts: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def cached_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+def cached_array(path: Path, make: Callable[[], np.ndarray], progress: Progress) -> np.ndarray:
     """The array in a file, memory-mapped; made and written if the file is not there."""
-    made_once(path, lambda: write_array(path, make()))
+    made_once(path, lambda: write_array(path, make()), progress)
     return _read(path)
 
 
@@ -58,7 +58,7 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
     """
     path = home() / "images" / f"{fingerprint(str(size), *(item.key for item in items))}.npy"
     shape = (len(items), 3, size, size)
-    made_once(path, lambda: _decode(items, size, path, shape, progress))
+    made_once(path, lambda: _decode(items, size, path, shape, progress), progress)
     array = _read(path)
     if array.shape != shape or array.dtype != np.uint8:
         raise InputError(f"the cache {str(path)!r} is damaged: delete it, and it is made again")
@@ -71,15 +71,21 @@ def item_pixels(item: Item, size: int) -> np.ndarray:
     return np.asarray(image).transpose(2, 0, 1)
 
 
-def made_once(path: Path, write: Callable[[], None]) -> None:
+def made_once(path: Path, write: Callable[[], None], progress: Progress) -> None:
     """Write a file of the cache that is not there; while one process does, the others wait.
+
+    Args:
+        path: the file.
+        write: writes it.
+        progress: reports a wait for another process.
 
     Raises:
         LorsError: the cache cannot be written; the message says where it is.
     """
     if path.exists():
         return
-    with cache_errors(path), locked(path.with_name(f".{path.name}.lock"), wait=True):
+    lock = path.with_name(f".{path.name}.lock")
+    with cache_errors(path), locked(lock, wait=True, progress=progress):
         remove_leftovers(path.parent, path.name)
         if not path.exists():
             write()

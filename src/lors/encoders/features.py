@@ -31,7 +31,7 @@ def cached_features(
         batch: images at a time.
     """
     path = artifacts.home() / "features" / f"{fingerprint(key, split.fingerprint)}.npy"
-    return cached_array(path, lambda: _encode(split, trunk, progress, batch))
+    return cached_array(path, lambda: _encode(split, trunk, progress, batch), progress)
 
 
 def of_pixels(trunk: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -19,7 +19,7 @@ from lors import artifacts
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint, made_once
 from lors.errors import InputError
-from lors.progress import Progress
+from lors.progress import Progress, Silent
 
 __all__ = ["Lsa"]
 
@@ -49,7 +49,7 @@ class Lsa:
             header, tensors = cls.fit(captions, config.text_dim).state()
             artifacts.save(path, "text trunk", header, tensors)
 
-        made_once(path, write)
+        made_once(path, write, Silent())
         return cls.restore(config, *artifacts.load(path, "text trunk"))
 
     @classmethod

@@ -87,7 +87,7 @@ def open_clip_embeddings(
             parts.append(embed_pixels(clip, pixels.to(device)))
         return torch.cat(parts).numpy()
 
-    return cached_array(path, encode), embed_once(clip, split.captions, progress)
+    return cached_array(path, encode, progress), embed_once(clip, split.captions, progress)
 
 
 @torch.no_grad()

@@ -103,4 +103,4 @@ def kind_of(trunk: TextTrunk) -> str:
 def embed_once(trunk: TextTrunk, captions: Sequence[str], progress: Progress) -> np.ndarray:
     """The captions' embeddings, memory-mapped from the cache. Shape: (C, dim), float32."""
     path = artifacts.home() / "texts" / f"{fingerprint(trunk.fingerprint, *captions)}.npy"
-    return cached_array(path, lambda: trunk.embed(captions, progress))
+    return cached_array(path, lambda: trunk.embed(captions, progress), progress)

@@ -19,7 +19,6 @@ from typing import Any
 
 import psutil
 from PIL import Image
-from safetensors.torch import save_file
 
 from lors import artifacts
 from lors.analysis.neighbours import nearest_captions
@@ -54,7 +53,7 @@ def export(run: Run, out: Path) -> None:
     with _new_folder(out) as folder:
         files = {**_write_pairs(run, folder), **_write_similarity(run, folder)}
         texts = {"texts": run.distilled.texts.cpu().contiguous()}
-        save_file(texts, folder / "texts.safetensors")
+        artifacts.write_tensors(folder / "texts.safetensors", texts)
         files["texts.safetensors"] = "the texts, as embeddings of the text encoder"
         header, tensors = artifacts.load(run.set_path, KIND)
         artifacts.save(folder / SET, KIND, public_header(header), tensors)
@@ -95,7 +94,7 @@ def _write_pairs(run: Run, folder: Path) -> dict[str, str]:
     rows = _pairs(run)
     if run.distilled.config.encoder.space == "features":
         features = {"images": run.distilled.images.cpu().contiguous()}
-        save_file(features, folder / "features.safetensors")
+        artifacts.write_tensors(folder / "features.safetensors", features)
         _write_lines(folder / "pairs.jsonl", rows)
         return {
             "features.safetensors": "the images, as features of the image encoder",
