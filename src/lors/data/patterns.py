@@ -29,7 +29,9 @@ SHARDS = 100_000
 VISITED = 1_000_000
 """The most files that the wildcards of a pattern look at, which takes seconds."""
 WILDCARD = 100
-"""What it costs to prepare a wildcard, in files looked at."""
+"""What it costs to prepare a wildcard, in files looked at; and for long ones,"""
+CHARACTER = 4
+"""each of their characters."""
 
 
 def matching_files(root: Path, pattern: str, where: str) -> list[Path]:
@@ -193,7 +195,7 @@ def _matches(root: Path, name: str, visits: _Visits) -> list[str]:
 
 def _inside(folder: Path, part: str, visits: _Visits) -> Iterator[Path]:
     """What in a folder matches one part of a pattern; ``*`` stands for no hidden file."""
-    visits.spend(WILDCARD)
+    visits.spend(max(WILDCARD, CHARACTER * len(part)))
     if not glob.has_magic(part):
         if os.path.lexists(folder / part):
             yield folder / part

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from lors.compare.cell import cell_name
 from lors.compare.render import Entry, Line
@@ -73,6 +75,14 @@ class _Results(BaseModel):
     records: list[Record]
     full_data: list[_Reference]
     versions: dict[str, str]
+
+    @field_validator("records")
+    @classmethod
+    def _finite(cls, records: list[Record]) -> list[Record]:
+        for value in (value for record in records for value in asdict(record).values()):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError("must be finite numbers")
+        return records
 
 
 def _table(results: _Results) -> Table:
