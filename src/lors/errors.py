@@ -59,8 +59,8 @@ class DivergedError(LorsError):
 def shortened(text: str, length: int = 200) -> str:
     """A text of at most so many characters, cut in its middle: messages end with what to do.
 
-    >>> shortened("a name of 5,000 characters", 16)
-    'a name … racters'
+    >>> shortened("a name of many characters", 15)
+    'a name … acters'
     """
     if len(text) <= length:
         return text
