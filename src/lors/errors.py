@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ __all__ = [
     "choose",
     "explained",
     "out_of_memory",
+    "printable",
     "shortened",
     "suggestion",
 ]
@@ -36,7 +38,7 @@ class LorsError(Exception):
     """Something the user can put right; the message is one sentence that says how."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(shortened(message, SENTENCE))
+        super().__init__(shortened(printable(message), SENTENCE))
 
 
 class InputError(LorsError):
@@ -54,6 +56,18 @@ class DivergedError(LorsError):
     def __init__(self, message: str, part: str = "") -> None:
         super().__init__(message)
         self.part = part
+
+
+def printable(text: str) -> str:
+    r"""A text on one line, without what would move a cursor or cannot be written to a file.
+
+    >>> print(printable("two\n\tlines, \x1b[2J and \ud800"))
+    two lines, \x1b[2J and \ud800
+    """
+    if text.isprintable():
+        return text
+    line = re.sub(r"[\t\n\r\v\f]+ *", " ", text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def shortened(text: str, length: int = 200) -> str:

@@ -14,6 +14,9 @@ PACKAGE = str(Path(lors.__file__).parent) + "/"
 Step = tuple[str, int, int]
 """A file, the line before in the same call (0: none) and the line."""
 
+EVENTS = 50_000
+"""Calls and lines after which an input runs on untraced, at full speed: loops take no new steps."""
+
 Trace = Callable[[FrameType, str, Any], Any]
 
 
@@ -28,9 +31,10 @@ class Reached:
         self._package = package
         self._files: dict[CodeType, str | None] = {}
         self._before: Any = None
+        self._left = 0
 
     def __enter__(self) -> Reached:
-        self.steps = set()
+        self.steps, self._left = set(), EVENTS
         self._before = sys.gettrace()
         sys.settrace(self._call)
         return self
@@ -39,6 +43,7 @@ class Reached:
         sys.settrace(self._before)
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Trace | None:
+        self._count()
         code = frame.f_code
         if code not in self._files:
             inside = code.co_filename.startswith(self._package)
@@ -51,8 +56,14 @@ class Reached:
         def step(frame: FrameType, event: str, arg: Any) -> Trace:
             nonlocal last
             if event == "line":
+                self._count()
                 add((file, last, frame.f_lineno))
                 last = frame.f_lineno
             return step
 
         return step
+
+    def _count(self) -> None:
+        self._left -= 1
+        if not self._left:
+            sys.settrace(None)

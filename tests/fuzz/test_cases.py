@@ -13,7 +13,6 @@ import pytest
 
 from tests.fuzz.explore import slug
 from tests.fuzz.limits import attempt, bounded_memory, watched
-from tests.fuzz.pending import CASES_PENDING
 from tests.fuzz.targets import TARGETS
 
 FOLDER = Path(__file__).parent / "cases"
@@ -32,13 +31,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def parameter(case: str) -> object:
-    reason = CASES_PENDING.get(case)
-    marks = pytest.mark.xfail(strict=True, reason=reason) if reason else ()
-    return pytest.param(case, marks=marks, id=case)
-
-
-@pytest.mark.parametrize("case", map(parameter, CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_what_was_found_is_refused_with_a_sentence_or_read_correctly(
     case: str, tmp_path: Path
 ) -> None:

@@ -98,10 +98,12 @@ def _caches(datasets: Any) -> list[Path]:
 def _splits(load: Callable[[], Any], title: str) -> dict[str, Any]:
     try:
         found = load()
+        splits = dict(found) if isinstance(found, dict) else {"train": found}
+        for split in splits.values():  # pyarrow itself believes offsets, and reads where they lead
+            split.data.validate(full=True)
     except Exception as error:  # the package raises its own, pyarrow's and the network's
         reason = " ".join(str(error.__cause__ or error).split())
         raise InputError(f"cannot load the Hugging Face dataset {title!r}: {reason}") from None
-    splits = dict(found) if isinstance(found, dict) else {"train": found}
     if "train" not in splits:
         raise InputError(f"{title!r} has no split 'train'; it has: {', '.join(map(str, splits))}")
     return splits

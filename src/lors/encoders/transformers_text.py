@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
 from lors.encoders.weights import check_width, content_digest
-from lors.errors import InputError, out_of_memory
+from lors.errors import InputError, LorsError, out_of_memory
 from lors.headers import NamedTrunk
 from lors.progress import Progress
 
@@ -134,17 +134,8 @@ class TransformersText:
     def _load(self, kind: str, **options: Any) -> Any:
         """Read a part of the model with one of transformers' classes; none of its code is run."""
         part = getattr(_transformers(), kind)
-        try:
+        with _loading(self.name):
             return part.from_pretrained(self.name, trust_remote_code=False, **options)
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            if out_of_memory(error):
-                raise
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(
-                f"cannot load the text trunk {self.name!r} ({reason}): give "
-                "the path of a local folder as encoder.text=transformers:PATH, or a name of the "
-                "Hub while online"
-            ) from None
 
     @property
     def _is_clip(self) -> bool:
@@ -159,9 +150,10 @@ class TransformersText:
     @cached_property
     def dim(self) -> int:
         text = getattr(self._config, "text_config", self._config)
-        if self.pooling == "projected":
-            return int(self._config.projection_dim)
-        return int(text.hidden_size if hasattr(text, "hidden_size") else text.dim)
+        with _loading(self.name):
+            if self.pooling == "projected":
+                return int(self._config.projection_dim)
+            return int(text.hidden_size if hasattr(text, "hidden_size") else text.dim)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -188,36 +180,72 @@ class TransformersText:
         else:
             auto = getattr(transformers, kind)
             text_config = getattr(self._config, "text_config", self._config)
-            with torch.random.fork_rng():
+            with torch.random.fork_rng(), _loading(self.name):
                 torch.manual_seed(0)
                 model = (
                     auto._from_config(text_config) if projected else auto.from_config(self._config)
                 )
-        pad = int(self._tokenizer.pad_token_id or 0)
-        return TextTower(model, self.pooling, pad, self._tokenizer.eos_token_id)
+        with _loading(self.name):
+            pad = int(self._tokenizer.pad_token_id or 0)
+            return TextTower(model, self.pooling, pad, self._tokenizer.eos_token_id)
 
     def tokens(self, captions: Sequence[str], length: int) -> np.ndarray:
         """Token ids, cut and padded to a fixed length. Shape: (C, length), int32"""
         options = {"padding": "max_length", "truncation": True, "max_length": length}
-        found = self._tokenizer(list(captions), return_tensors="np", **options)
-        return found["input_ids"].astype(np.int32)
+        with _loading(self.name):
+            found = self._tokenizer(list(captions), return_tensors="np", **options)["input_ids"]
+            self._check_words(int(found.max()))
+        return found.astype(np.int32)
+
+    def _check_words(self, largest: int) -> None:
+        """Refuse a tokenizer that knows words which the model does not."""
+        text = getattr(self._config, "text_config", self._config)
+        if largest >= getattr(text, "vocab_size", largest + 1):
+            raise InputError(
+                f"the tokenizer of {self.name!r} gives the word {largest}, but its model knows "
+                f"{text.vocab_size}: take both from one model"
+            )
 
     @torch.no_grad()
     def embed(self, captions: Sequence[str], progress: Progress, batch: int = 64) -> np.ndarray:
         """Embeddings of the captions, in batches of similar length. Shape: (C, dim), float32."""
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         tower = self.tower().to(device)
-        ids = self._tokenizer(list(captions), truncation=True)["input_ids"]
+        with _loading(self.name):
+            ids = self._tokenizer(list(captions), truncation=True)["input_ids"]
+            self._check_words(max((max(row, default=0) for row in ids), default=0))
         order = np.argsort([len(row) for row in ids], kind="stable")
         embedded = np.empty((len(ids), self.dim), np.float32)
         chunks = np.array_split(order, -(-len(order) // batch))
         for chunk in progress.track(chunks, "embed captions", len(chunks)):
             rows = [{"input_ids": ids[i]} for i in chunk]
-            padded = self._tokenizer.pad(rows, return_tensors="pt")["input_ids"].to(device)
-            found = tower(padded).float().cpu().numpy()
+            with _loading(self.name):
+                padded = self._tokenizer.pad(rows, return_tensors="pt")["input_ids"].to(device)
+                found = tower(padded).float().cpu().numpy()
             check_width(found.shape[1], self.dim, self.name)
             embedded[chunk] = found
         return embedded
+
+
+@contextmanager
+def _loading(name: str) -> Iterator[None]:
+    """Say of which model it is what goes wrong in transformers.
+
+    Raises:
+        InputError: it is not there, or damaged.
+    """
+    try:
+        yield
+    except LorsError:
+        raise
+    except Exception as error:  # on damaged files, transformers and tokenizers raise anything
+        if out_of_memory(error):
+            raise
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"cannot load the text trunk {name!r} ({reason}): give the path of a local folder as "
+            "encoder.text=transformers:PATH, or a name of the Hub while online"
+        ) from None
 
 
 def _transformers() -> Any:
