@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from lors.cli.app import console
-from lors.stopping import Terminated, listening
+from lors.stopping import listening
 
 __all__ = ["Display", "results_table"]
 
@@ -70,14 +70,14 @@ class Display:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bars.stop()
         self._signals.close()
-        if isinstance(error, (KeyboardInterrupt, Terminated)):
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
             if not console.quiet:
                 text = "Interrupted. The same command continues where it stopped."
                 Console(stderr=True).print(text)
-            sys.exit(error.code if isinstance(error, Terminated) else 130)
+            sys.exit(getattr(kind, "code", 130))
 
     def track(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
         if not total:
