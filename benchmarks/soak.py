@@ -175,7 +175,7 @@ def ended_by(number: signal.Signals, process: int, seconds: float, errors: Path)
 def table(kills: Counter[tuple[str, str]], rounds: Counter[str]) -> Table:
     names = [number.name for number in (signal.SIGKILL, *SIGNALS)]
     shown = Table("stage", *names, "ended with the same bits")
-    for stage in (stage.name for stage in STAGES):
+    for stage in rounds:
         counts = [str(kills[stage, name]) for name in names]
         shown.add_row(stage, *counts, f"{rounds[stage]} of {rounds[stage]}")
     return shown
