@@ -58,6 +58,7 @@ def quitting(tidy: Callable[[], None]) -> Iterator[None]:
     """
 
     def quit_now(number: int, frame: FrameType | None) -> None:
+        threading.Timer(1, os._exit, (128 + number,)).start()  # should it wait for a lock
         _leave_lost_terminal()
         tidy()
         os.write(2, f"{INTERRUPTED}\n".encode())
