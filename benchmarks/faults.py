@@ -29,18 +29,25 @@ CHAINS = 10
 """Of each configuration."""
 
 
+HOW = {
+    "error": "an error",
+    "lasting": "errors from then on",
+    "kill": "a kill",
+    "power": "a power cut",
+}
+
+
 def table(tally: Tally) -> Table:
-    """How many faults of each kind there were, by the operation that they struck."""
-    kinds = sorted({kind for _, kind, _ in tally.faults})
-    shown = Table("what happens", *kinds, "all", "a sentence", "went on to the end")
-    for how in ("error", "lasting", "kill", "power"):
-        these = {key: count for key, count in tally.faults.items() if key[0] == how}
-        by_kind = [sum(n for (_, k, _), n in these.items() if k == kind) for kind in kinds]
-        ends = [
-            sum(n for (_, _, e), n in these.items() if e == end)
-            for end in ("a sentence", "went on to the end")
-        ]
-        shown.add_row(how, *map(str, (*by_kind, sum(by_kind), *ends)))
+    """Faults of each kind, by the operation that they struck and by how the run ended."""
+    shown = Table("", *HOW.values(), "all")
+    for place, title in ((1, "struck"), (2, "the run")):
+        for name in sorted({key[place] for key in tally.faults}):
+            counts = [
+                sum(n for key, n in tally.faults.items() if key[0] == how and key[place] == name)
+                for how in HOW
+            ]
+            shown.add_row(f"{title}: {name}", *map(str, (*counts, sum(counts))))
+        shown.add_section()
     return shown
 
 

@@ -154,8 +154,8 @@ def trained(distilled: lors.DistilledSet, loop: Loop, seed: int, rate: float | N
 def recall(sides: Sides, split: EncodedSplit) -> float:
     """Of real embeddings as they are."""
     image, text = sides
-    u = F.normalize(image(torch.from_numpy(np.asarray(split.images[:]))), dim=1)
-    v = F.normalize(text(torch.from_numpy(np.asarray(split.texts[:]))), dim=1)
+    u = F.normalize(image(torch.from_numpy(np.array(split.images[:]))), dim=1)
+    v = F.normalize(text(torch.from_numpy(np.array(split.texts[:]))), dim=1)
     return lors.recall(u, v, torch.from_numpy(split.owner)).mean
 
 

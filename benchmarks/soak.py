@@ -84,11 +84,12 @@ def experts(folder: Path) -> str:
 
 
 def comparison(folder: Path) -> str:
-    """The sets of a comparison, and its rows without their seconds."""
+    """The sets of a comparison, and its rows without their time and memory."""
     with (folder / "out" / "results.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     sets = tensors(*(folder / "out").glob(f"runs/*/{SET}"))
-    return sets + str([{k: v for k, v in row.items() if "second" not in k} for row in rows])
+    costs = {"seconds", "seconds_per_iteration", "gigabytes"}
+    return sets + str([{k: v for k, v in row.items() if k not in costs} for row in rows])
 
 
 COMPARE = ["--methods", "random,lors-wbce", "--budgets", "8", "--seeds", "1", "--jobs", "1"]
@@ -175,7 +176,7 @@ def ended_by(number: signal.Signals, process: int, seconds: float, errors: Path)
 def table(kills: Counter[tuple[str, str]], rounds: Counter[str]) -> Table:
     names = [number.name for number in (signal.SIGKILL, *SIGNALS)]
     shown = Table("stage", *names, "ended with the same bits")
-    for stage in (stage.name for stage in STAGES):
+    for stage in rounds:
         counts = [str(kills[stage, name]) for name in names]
         shown.add_row(stage, *counts, f"{rounds[stage]} of {rounds[stage]}")
     return shown

@@ -42,7 +42,7 @@ def test_a_home_in_order_is_well(home: Path) -> None:
     findings = examine()
     assert [f for f in findings if not f.well and "free space" not in f.what] == []
     assert found("caches: locks").detail == "work"
-    assert found("caches: decoded images").detail.endswith("in 1 files")
+    assert found("caches: decoded images").detail.endswith("files: 1")
     assert not list(home.glob(".doctor*"))
 
 

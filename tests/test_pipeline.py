@@ -36,6 +36,7 @@ def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None
     assert {path.name for path in finished.iterdir() if path.name != ".lock"} == {
         "README.md",
         "config.yaml",
+        "data.json",
         "metrics.jsonl",
         "checkpoint.safetensors",
         "checkpoint-previous.safetensors",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from lors.cli import app
 from lors.compare import load_table, own_table
 from lors.config import load_config
+from lors.pipeline import run
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -36,6 +40,30 @@ COMMANDS = sorted(
 def test_python_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
+
+
+def test_the_page_on_own_loops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 512 numbers each, as there; its networks learn more of the pairs than chance."""
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=(300, 8))
+    rows = {side: cause @ rng.normal(size=(8, 512)) for side in ("images", "texts")}
+    for side, values in rows.items():
+        np.save(tmp_path / f"{side}.npy", values.astype(np.float32))
+    settings = [f"data.root={tmp_path}", "data.annotations={images: images.npy, texts: texts.npy}"]
+    quick = ["distill.budget=40", "evaluate.seeds=1", "evaluate.tried_rates=[0.1]"]
+    chosen = load_config("features", [*settings, *quick, "selection.kind=random"])
+    run(chosen, tmp_path / "run", references=False)
+    monkeypatch.chdir(tmp_path / "run")
+    training, testing = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/own-loop.md").read_text("utf-8"), re.DOTALL
+    )
+    names: dict[str, Any] = {"owner": torch.arange(300)}
+    names |= {f"your_{side}": torch.from_numpy(v).float() for side, v in rows.items()}
+    exec(compile(training, "own-loop.md", "exec"), names)
+    exec(
+        compile(testing.replace("lors.recall", "found = lors.recall"), "own-loop.md", "exec"), names
+    )
+    assert names["found"].mean > 50
 
 
 @pytest.mark.parametrize("command", COMMANDS)

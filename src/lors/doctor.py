@@ -158,7 +158,7 @@ def _space() -> Iterator[Finding]:
         files = (path for path in (home() / kind).rglob("[!.]*") if path.is_file())
         sizes = [path.stat().st_size for path in files]
         if sizes:
-            yield Finding(f"caches: {what}", f"{_size(sum(sizes))} in {len(sizes):,} files")
+            yield Finding(f"caches: {what}", f"{_size(sum(sizes))}, files: {len(sizes):,}")
 
 
 def _begun() -> Iterator[Finding]:

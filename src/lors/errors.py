@@ -73,8 +73,8 @@ def printable(text: str) -> str:
 def shortened(text: str, length: int = 200) -> str:
     """A text of at most so many characters, cut in its middle: messages end with what to do.
 
-    >>> shortened("abcdefghijklmnop", 9)
-    'abc … nop'
+    >>> shortened("a name of many characters", 15)
+    'a name … acters'
     """
     if len(text) <= length:
         return text

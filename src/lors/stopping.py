@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["INTERRUPTED", "Terminated", "listening", "quitting", "stop_now", "unbroken"]
+__all__ = ["INTERRUPTED", "HungUp", "Terminated", "listening", "quitting", "stop_now", "unbroken"]
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
@@ -17,21 +17,29 @@ INTERRUPTED = "Interrupted. The same command continues where it stopped."
 NOTICE = b"\nFinishing this step and saving. Once more to stop at once.\n"
 
 
-class Terminated(SystemExit):
-    """SIGTERM or SIGHUP; it passes everything that catches errors, KeyboardInterrupt included.
+class Terminated(KeyboardInterrupt):
+    """SIGTERM; like KeyboardInterrupt, it passes everything that catches errors."""
 
-    Args:
-        number: of the signal. The exit code is 128 more, as that of shells.
-    """
+    code = 143
+    """The exit code: 128 more than the number of the signal, as in shells."""
 
-    def __init__(self, number: int = signal.SIGTERM) -> None:
-        super().__init__(128 + number)
+
+class HungUp(Terminated):
+    """SIGHUP: the terminal or the ssh session was closed."""
+
+    code = 129
+
+
+ENDS: dict[int, type[KeyboardInterrupt]] = {
+    signal.SIGINT: KeyboardInterrupt,
+    signal.SIGTERM: Terminated,
+}
 
 
 def stop_now(number: int, frame: FrameType | None) -> None:
     """A signal handler that ends the program by an exception, so that ``finally`` runs."""
     _leave_lost_terminal()
-    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+    raise ENDS.get(number, HungUp)
 
 
 @contextmanager
@@ -50,6 +58,7 @@ def quitting(tidy: Callable[[], None]) -> Iterator[None]:
     """
 
     def quit_now(number: int, frame: FrameType | None) -> None:
+        threading.Timer(1, os._exit, (128 + number,)).start()  # should it wait for a lock
         _leave_lost_terminal()
         tidy()
         os.write(2, f"{INTERRUPTED}\n".encode())
@@ -96,8 +105,8 @@ def unbroken() -> Iterator[Callable[[], bool]]:
         Tells whether the program is to end, so that the block can save what it did.
 
     Raises:
-        KeyboardInterrupt: after the block, if SIGINT came during it; at once at the second one.
-        Terminated: likewise for SIGTERM and SIGHUP.
+        KeyboardInterrupt: after the block, if a signal came during it; at once at the second one.
+            It is Terminated for SIGTERM and HungUp for SIGHUP.
     """
     received: list[int] = []
 

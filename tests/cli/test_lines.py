@@ -125,7 +125,7 @@ def test_what_cannot_be_counted_is_said_at_once_and_again_if_it_lasts() -> None:
     ("said", "written"),
     [
         ("A sentence of more than forty characters stays one line.", None),
-        ("Two\nlines\r\nand a\ttab", "Two lines  and a tab"),
+        ("Two\nlines\r\nand a\ttab", "Two lines and a tab"),
         ("\x1b[2Jgone \x07 \u202e", "\\x1b[2Jgone \\x07 \\u202e"),
         ("März ± [bold]1[/bold] \udcff", "M\\xe4rz \\xb1 [bold]1[/bold] \\udcff"),
     ],

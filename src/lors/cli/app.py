@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from lors.stopping import INTERRUPTED, Terminated
+from lors.stopping import INTERRUPTED
 
 __all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted"]
 
@@ -36,11 +36,11 @@ app = typer.Typer(
 console = Console()
 
 
-def end_interrupted(stop: BaseException) -> NoReturn:
+def end_interrupted(stop: KeyboardInterrupt) -> NoReturn:
     """End the program after a signal, with a sentence and the usual exit code."""
     if not console.quiet:
         Console(stderr=True).print(INTERRUPTED)
-    sys.exit(stop.code if isinstance(stop, Terminated) else 130)
+    sys.exit(getattr(stop, "code", 130))
 
 
 def _version(asked: bool) -> None:

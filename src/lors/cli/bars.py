@@ -12,7 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from lors.cli.work import Clock, Work, Works, duration, printable
+from lors.cli.work import Clock, Work, Works, duration
+from lors.errors import printable
 
 __all__ = ["Bars"]
 

@@ -14,7 +14,7 @@ from lors.cli.app import console, end_interrupted
 from lors.cli.bars import Bars
 from lors.cli.lines import Lines
 from lors.progress import Silent
-from lors.stopping import Terminated, listening, quitting
+from lors.stopping import listening, quitting
 
 __all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
@@ -84,7 +84,7 @@ class Display:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop()
         self._signals.close()
-        if isinstance(error, (KeyboardInterrupt, Terminated)):
+        if isinstance(error, KeyboardInterrupt):
             end_interrupted(error)
 
     def _stop(self) -> None:

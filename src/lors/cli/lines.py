@@ -7,7 +7,8 @@ import time
 
 from rich.console import Console
 
-from lors.cli.work import Clock, Work, Works, duration, printable
+from lors.cli.work import Clock, Work, Works, duration
+from lors.errors import printable
 
 __all__ = ["Lines"]
 

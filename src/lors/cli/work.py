@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-__all__ = ["Clock", "Work", "Works", "duration", "printable"]
+from lors.errors import printable
+
+__all__ = ["Clock", "Work", "Works", "duration"]
 
 T = TypeVar("T")
 
@@ -158,20 +160,6 @@ def duration(seconds: float | None) -> str:
         return "-:--:--"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
-
-
-def printable(text: str) -> str:
-    r"""The text on one line, with control characters written out.
-
-    Names of files and captions may come from strangers, and must not command a terminal.
-
-    >>> printable("a\nb\x1b[2J")
-    'a b\\x1b[2J'
-    """
-    return "".join(
-        c if c.isprintable() else " " if c.isspace() else c.encode("unicode_escape").decode()
-        for c in text
-    )
 
 
 def _value(value: Any) -> str:
