@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from lors.stopping import SIGNALS, HungUp, Terminated, listening, unbroken
+from lors.stopping import INTERRUPTED, SIGNALS, HungUp, Terminated, listening, unbroken
 
 
 @pytest.fixture(autouse=True)
@@ -101,3 +103,16 @@ def test_a_closed_terminal_does_not_keep_a_step_from_its_end() -> None:
         os.dup2(stream, 2)
         os.close(stream)
         os.close(theirs)
+
+
+def test_quitting_does_not_wait_for_a_terminal_that_hangs() -> None:
+    program = """
+import os, signal, threading
+from lors.stopping import quitting
+
+with quitting(threading.Event().wait):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 143
+    assert ended.stderr == f"{INTERRUPTED}\n"

@@ -58,11 +58,16 @@ def quitting(tidy: Callable[[], None]) -> Iterator[None]:
     """
 
     def quit_now(number: int, frame: FrameType | None) -> None:
-        threading.Timer(1, os._exit, (128 + number,)).start()  # should it wait for a lock
+        def leave() -> None:
+            try:
+                os.write(2, f"{INTERRUPTED}\n".encode())
+            finally:
+                os._exit(128 + number)
+
+        threading.Timer(1, leave).start()  # in case it waits for a lock
         _leave_lost_terminal()
         tidy()
-        os.write(2, f"{INTERRUPTED}\n".encode())
-        os._exit(128 + number)
+        leave()
 
     with _handled_by(quit_now):
         yield
