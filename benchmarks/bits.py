@@ -126,7 +126,7 @@ def facts(tree: Path) -> dict[str, Any]:
                 command, env=environment, cwd=folder, capture_output=True, text=True
             )
             print(f"{tree.name}: {case} ended with {done.returncode}", file=sys.stderr, flush=True)
-            found = {f"{case}: exit code": done.returncode}
+            found: dict[str, Any] = {f"{case}: exit code": done.returncode}
             if done.returncode:
                 found[f"{case}: error"] = done.stderr[-500:]
             return found | {f"{case}: {name}": fact for name, fact in files(out)}
@@ -158,7 +158,9 @@ def files(out: Path) -> Iterator[tuple[str, Any]]:
             values = json.loads(path.read_text("utf-8"))
             if path.name == "full-data.json":
                 values = list(values.values())  # their names hold whole configurations
-            values = {k: v for k, v in values.items() if k == "rows"} if "table" in values else values
+            values = (
+                {k: v for k, v in values.items() if k == "rows"} if "table" in values else values
+            )
             yield from ((f"{name} {k}", v) for k, v in leaves(values))
         elif path.name == "metrics.jsonl":
             for number, line in enumerate(path.read_text("utf-8").splitlines()):
@@ -181,7 +183,7 @@ def leaves(values: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def tensors(path: Path) -> bytes:
     """Names, shapes and bits of all tensors of a file; what its header says does not count."""
     with safe_open(path, "pt") as file:
-        parts = [(name, file.get_tensor(name)) for name in sorted(file.keys())]  # noqa: SIM118
+        parts = [(name, file.get_tensor(name)) for name in sorted(file.keys())]
     return b"".join(
         f"{name}{tuple(part.shape)}{part.dtype}".encode()
         + part.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -20,8 +20,8 @@ from rich.table import Table
 
 from lors.config import load_config
 from lors.matching import TrajectoryMatcher
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 BASE = {
     "data.pairs": "{train: 250, val: 50, test: 50}",

@@ -31,7 +31,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from lors.artifacts import load
+from lors.files.artifacts import load
 
 SMALL = ["experts.epochs=20", "experts.count=4", "evaluate.seeds=4", "evaluate.epochs=200"]
 LIMIT = 300

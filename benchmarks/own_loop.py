@@ -26,7 +26,7 @@ import lors
 from lors.encoders import EncodedSplit
 from lors.encoders.heads import HEADS
 from lors.losses import LOSSES
-from lors.runs import Run
+from lors.runs.opened import Run
 
 SEEDS = 5
 TRIED = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -43,7 +43,7 @@ def work(rank: int, size: int, port: int, preset: str, folder: str, orders: Conn
     )
     import torch
 
-    from lors import ranks
+    from lors.system import ranks
 
     torch.set_num_threads(1)
     with ranks.joined():
@@ -61,10 +61,10 @@ def _tasks(preset: str, folder: str) -> dict[str, Callable[[int], object]]:
     """What is timed; the turn makes the folder of experts a new one."""
     import torch
 
-    from lors import ranks
     from lors.config import load_config
-    from lors.distill import Distillation
-    from lors.workbench import Workbench
+    from lors.distillation.loop import Distillation
+    from lors.setting.workbench import Workbench
+    from lors.system import ranks
 
     settings = [f"experts.count={EXPERTS}", "experts.epochs=5", "distill.trajectories=2"]
     bench = Workbench(load_config(preset, settings))

@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lors.data.arrays import read_array
+from lors.files.arrays import read_array
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center

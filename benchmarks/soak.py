@@ -35,10 +35,10 @@ from rich.console import Console
 from rich.table import Table
 
 import lors.compare  # what the commands import late: forked processes find it there
-import lors.report  # noqa: F401
+import lors.show.report  # noqa: F401
 from lors.__main__ import main as command
-from lors.artifacts import open_artifact
-from lors.folders import SET
+from lors.files.artifacts import open_artifact
+from lors.runs.folders import SET
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 PATIENCE = 300

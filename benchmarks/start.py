@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 
 from lors.config import DataConfig
-from lors.data import digests, find_pairs
-from lors.progress import Silent
+from lors.data import find_pairs
+from lors.files import digests
+from lors.system.progress import Silent
 
 
 def main() -> None:

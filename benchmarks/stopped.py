@@ -63,22 +63,22 @@ class Case:
 CASES = [
     Case("before lors is imported", "start"),
     Case("before lors is imported", "start", rank=0),
-    Case("before it reaches the store", "lors.ranks:rendezvous"),
-    Case("before it says that it is there", "lors.ranks:_this_start"),
+    Case("before it reaches the store", "lors.system.ranks:rendezvous"),
+    Case("before it says that it is there", "lors.system.ranks:_this_start"),
     Case("before the first group", "torch.distributed:init_process_group"),
     Case("before the second group", "torch.distributed:new_group"),
     Case("before the second group", "torch.distributed:new_group", rank=0),
-    Case("before the first message", "lors.ranks:any_of"),
-    Case("in the first gather", "lors.ranks:gather"),
-    Case("in the first gather", "lors.ranks:gather", rank=0),
+    Case("before the first message", "lors.system.ranks:any_of"),
+    Case("in the first gather", "lors.system.ranks:gather"),
+    Case("in the first gather", "lors.system.ranks:gather", rank=0),
     Case("with the lock of a cache", "lock:.npy.lock", rank=0),
     Case("with the lock of an expert", "lock:expert-"),
     Case("with the lock of an expert", "lock:expert-", rank=0),
-    Case("in a step", "lors.ranks:total", call=20),
-    Case("in a step", "lors.ranks:total", call=20, rank=0),
-    Case("in a checkpoint", "lors.ranks:check_equal", call=4),
-    Case("in an evaluation", "lors.ranks:divide"),
-    Case("in an evaluation", "lors.ranks:divide", rank=0),
+    Case("in a step", "lors.system.ranks:total", call=20),
+    Case("in a step", "lors.system.ranks:total", call=20, rank=0),
+    Case("in a checkpoint", "lors.system.ranks:check_equal", call=4),
+    Case("in an evaluation", "lors.system.ranks:divide"),
+    Case("in an evaluation", "lors.system.ranks:divide", rank=0),
     Case("in a comparison", "lors.compare.run:_run_all", words=tuple(COMPARE), work=120),
     Case("in a comparison", "lors.compare.run:_run_all", 1, 0, tuple(COMPARE), work=120),
 ]
@@ -119,7 +119,7 @@ def _stop_at_call(place: str, call: int) -> None:
 
 
 def _stop_with_lock(part: str) -> None:
-    from lors import locks
+    from lors.system import locks
 
     held = locks._held
 

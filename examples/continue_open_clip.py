@@ -37,10 +37,10 @@ from lors.cli.display import Display
 from lors.config import Config, SimilarityConfig
 from lors.data import Split, load_pairs
 from lors.encoders.open_clip_text import OpenClipText
-from lors.errors import LorsError
+from lors.evaluation.recall import chance, recall
 from lors.losses import nce
-from lors.resolve import find_device
-from lors.retrieval import chance, recall
+from lors.setting.resolve import find_device
+from lors.system.errors import LorsError
 
 TRUNK = "trunk.safetensors"
 TINY: dict[str, Any] = {

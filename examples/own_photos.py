@@ -25,8 +25,8 @@ from lors.cli.app import console
 from lors.cli.display import Display, results_table
 from lors.data import load_pairs
 from lors.data.scenes import describe, draw, make_scene
-from lors.errors import InputError, LorsError
-from lors.retrieval import chance, recall
+from lors.evaluation.recall import chance, recall
+from lors.system.errors import InputError, LorsError
 
 SHORT = ("experts.count=2", "experts.epochs=8", "distill.iterations=30", "evaluate.seeds=2")
 """The demo's settings, cut to a minute."""

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from lors.config import Config, load_config
-from lors.pipeline import run
-from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench
+from lors.runs.pipeline import run
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
 
 # No deadlines, which fail on a busy machine, and the same examples each time.
 hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)

@@ -28,7 +28,7 @@ __all__ = ["run_ranks", "start_ranks", "started_ranks"]
 def _context() -> ForkServerContext:
     """Processes that start with all imported: that takes longer than most tests."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "hypothesis", "lors.pipeline"])
+    context.set_forkserver_preload(["pytest", "hypothesis", "lors.runs.pipeline"])
     return context
 
 
@@ -140,7 +140,7 @@ def _answer(folder: Path, rank: int) -> tuple[Any, str | None]:
 
 
 def _work(folder: str, function: str, arguments: tuple[Any, ...]) -> None:
-    from lors import ranks
+    from lors.system import ranks
 
     module, _, name = function.partition(":")
     answer = Path(folder, f"{os.environ['RANK']}.json")

@@ -12,17 +12,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from lors import DistilledSet, artifacts
+from lors import DistilledSet
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders.lsa import Lsa
-from lors.errors import InputError
 from lors.experts import TrajectoryStore
-from lors.headers import FORMAT
-from lors.info import describe
-from lors.progress import Silent
+from lors.files import artifacts
+from lors.files.headers import FORMAT
+from lors.runs.info import describe
+from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
-from lors.synthetic import SyntheticPairs
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 OLD = Path(__file__).parent / "fixtures" / "format-1"
 

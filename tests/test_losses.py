@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lors.errors import InputError
 from lors.losses import LOSSES, Loss, bce, ence, nce, wbce
+from lors.system.errors import InputError
 
 TAU = 0.07
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lors.config import Config, SimilarityConfig, load_config
-from lors.errors import InputError
+from lors.evaluation.recall import METRICS, recall
 from lors.losses import LOSSES, ence, nce
-from lors.retrieval import METRICS, recall
 from lors.selection.candidates import Candidates
 from lors.selection.forgetting import forgetting
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
 from lors.selection.random import at_random
 from lors.selection.score import highest, pair_scores
+from lors.sets.synthetic import pairs_within
 from lors.similarity import SIMILARITIES, build_similarity
-from lors.synthetic import pairs_within
+from lors.system.errors import InputError
 
 seeds = st.integers(0, 2**32)
 losses = st.sampled_from(sorted(LOSSES))

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lors.cli import app
 from lors.compare import load_table, own_table
 from lors.config import load_config
-from lors.pipeline import run
+from lors.runs.pipeline import run
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

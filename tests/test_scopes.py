@@ -11,13 +11,13 @@ import torch
 from safetensors.torch import save_file
 
 from lors import DistilledSet, Workbench, evaluate_set, load_config, run
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders.image import image_trunk
-from lors.errors import InputError
 from lors.experts import train_expert
 from lors.matching import TrajectoryMatcher
-from lors.resolve import resolve
-from lors.seeding import generator
+from lors.setting.resolve import resolve
+from lors.system.errors import InputError
+from lors.system.seeding import generator
 from tests.conftest import random_pairs
 
 SMALL = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from lors.config import SimilarityConfig
-from lors.errors import InputError
 from lors.similarity import SIMILARITIES, Fixed, LowRank, build_similarity
+from lors.system.errors import InputError
 
 
 @pytest.mark.parametrize("kind", SIMILARITIES)

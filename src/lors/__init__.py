@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lors.config import load_config
-    from lors.distilled import DistilledSet
-    from lors.evaluate import measure, train_on
-    from lors.pipeline import evaluate_set, run
-    from lors.report import write_report
-    from lors.retrieval import recall
-    from lors.retriever import Retriever
-    from lors.workbench import Workbench
+    from lors.evaluation.protocol import measure, train_on
+    from lors.evaluation.recall import recall
+    from lors.runs.pipeline import evaluate_set, run
+    from lors.sets.distilled import DistilledSet
+    from lors.setting.workbench import Workbench
+    from lors.share.retriever import Retriever
+    from lors.show.report import write_report
 
 __all__ = [
     "DistilledSet",
@@ -27,16 +27,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DistilledSet": "distilled",
-    "Retriever": "retriever",
-    "Workbench": "workbench",
-    "evaluate_set": "pipeline",
+    "DistilledSet": "sets.distilled",
+    "Retriever": "share.retriever",
+    "Workbench": "setting.workbench",
+    "evaluate_set": "runs.pipeline",
     "load_config": "config",
-    "measure": "evaluate",
-    "recall": "retrieval",
-    "run": "pipeline",
-    "train_on": "evaluate",
-    "write_report": "report",
+    "measure": "evaluation.protocol",
+    "recall": "evaluation.recall",
+    "run": "runs.pipeline",
+    "train_on": "evaluation.protocol",
+    "write_report": "show.report",
 }
 
 

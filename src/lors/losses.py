@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "soft_nce", "wbce"]
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import SimilarityConfig
-from lors.errors import InputError, choose
+from lors.system.errors import InputError, choose
 
 __all__ = [
     "SIMILARITIES",

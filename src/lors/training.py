@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.optim import SGD
 
-from lors import ranks
 from lors.encoders import DualEncoder
 from lors.losses import Loss
+from lors.system import ranks
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
 

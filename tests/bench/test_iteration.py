@@ -6,8 +6,8 @@ import torch
 from lors.bench.iteration import bench, plain_iteration
 from lors.config import load_config
 from lors.matching import TrajectoryMatcher
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 
 @pytest.mark.parametrize("scope", ["image", "heads"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from lors.bench.recall import bench, embeddings, sorted_recall
-from lors.retrieval import recall
+from lors.evaluation.recall import recall
 
 
 def test_counting_and_sorting_agree() -> None:

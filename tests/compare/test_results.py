@@ -7,7 +7,7 @@ import pytest
 
 from lors.compare.results import Record, write_results
 from lors.compare.table import Table, Variant, load_table, scales, tables
-from lors.retrieval import METRICS
+from lors.evaluation.recall import METRICS
 
 REFERENCE = {"rows": ["a", "b"], "columns": ["x"], "recall": {"mean": {"mean": 43.21, "std": 0.5}}}
 

@@ -14,9 +14,9 @@ import lors.compare.run as running
 from lors.compare import compare, own_table, transferred
 from lors.compare.table import Table, Variant
 from lors.config import load_config
-from lors.errors import InputError, LorsError
-from lors.pipeline import run
-from lors.progress import Silent, T
+from lors.runs.pipeline import run
+from lors.system.errors import InputError, LorsError
+from lors.system.progress import Silent, T
 
 QUICK = (
     "evaluate.seeds=1",

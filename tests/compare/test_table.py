@@ -18,9 +18,9 @@ from lors.compare.table import (
     transferred,
 )
 from lors.config import load_config
-from lors.errors import InputError
-from lors.resolve import resolve
-from lors.retrieval import METRICS
+from lors.evaluation.recall import METRICS
+from lors.setting.resolve import resolve
+from lors.system.errors import InputError
 
 PAPER = {
     "main-flickr30k",

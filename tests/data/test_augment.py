@@ -5,7 +5,7 @@ import torch
 from torchvision.transforms import v2
 
 from lors.data.augment import OPERATIONS, augment, rand_augment
-from lors.seeding import global_seed
+from lors.system.seeding import global_seed
 
 
 def test_augmentation_is_drawn_per_image_and_seeded() -> None:

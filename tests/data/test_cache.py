@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lors.data import arrays
 from lors.data.cache import cached_array, cached_images, fingerprint
 from lors.data.pairs import Item
-from lors.errors import InputError, LorsError
-from lors.progress import Silent
+from lors.files import arrays
+from lors.system.errors import InputError, LorsError
+from lors.system.progress import Silent
 
 
 def item(key: str, grey: int, decoded: list[str]) -> Item:

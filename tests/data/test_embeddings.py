@@ -14,12 +14,12 @@ from safetensors.numpy import save_file
 from lors import load_config, run
 from lors.config import DataConfig
 from lors.data import load_pairs
-from lors.data.arrays import read_tensor
 from lors.data.shards import Shard
-from lors.distilled import DistilledSet
-from lors.errors import InputError
-from lors.pipeline import evaluate_set
-from lors.workbench import Workbench
+from lors.files.arrays import read_tensor
+from lors.runs.pipeline import evaluate_set
+from lors.sets.distilled import DistilledSet
+from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
 
 
 def config(folder: Path, **settings: object) -> DataConfig:

@@ -13,8 +13,8 @@ from PIL import Image
 from lors.config import DataConfig
 from lors.data.huggingface import read_huggingface
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 datasets = pytest.importorskip("datasets")
 

@@ -15,8 +15,8 @@ from PIL import Image, ImageFile
 from lors.data.cache import cached_images
 from lors.data.images import decode_image
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 
 def saved(image: Image.Image, kind: str, **options: Any) -> bytes:

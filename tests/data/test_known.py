@@ -11,8 +11,8 @@ from PIL import Image
 from lors.config import DataConfig
 from lors.data.known import read_coco, read_flickr30k
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Progress, Silent
+from lors.system.errors import InputError
+from lors.system.progress import Progress, Silent
 
 SPLITS = ("train", "val", "test")
 Reader = Callable[[DataConfig, Progress], dict[str, list[Item]]]

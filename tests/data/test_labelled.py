@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from lors.data.labelled import LABELLED, load_labelled
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 
 def class_folders(folder: Path, names: tuple[str, ...]) -> None:

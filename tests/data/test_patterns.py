@@ -7,7 +7,7 @@ import pytest
 
 from lors.data import patterns
 from lors.data.patterns import matching_files
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 
 from lors.config import DataConfig
 from lors.data.scenes import describe, draw, make_scene, read_scenes
-from lors.progress import Silent
+from lors.system.progress import Silent
 
 
 def test_a_scene_is_a_function_of_seed_and_index() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lors.data.arrays import read_array
 from lors.data.shards import GAP, Shard, ShardedRows
-from lors.errors import InputError
+from lors.files.arrays import read_array
+from lors.system.errors import InputError
 
 
 def saved(folder: Path, *arrays: np.ndarray) -> list[Shard]:

@@ -13,8 +13,8 @@ from PIL import Image
 
 from lors.config import DataConfig
 from lors.data import Pairs, load_pairs
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 
 @pytest.fixture

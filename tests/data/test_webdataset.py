@@ -13,8 +13,8 @@ from lors.config import DataConfig
 from lors.data import load_pairs
 from lors.data.pairs import Item
 from lors.data.webdataset import read_webdataset
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 
 def picture(grey: int, kind: str = "png") -> bytes:

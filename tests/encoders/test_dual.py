@@ -7,7 +7,7 @@ from lors.config import EncoderConfig
 from lors.encoders import DualEncoder, FlatModel, Frozen
 from lors.encoders import build_dual_encoder as build
 from lors.encoders.image import image_trunk
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 CONFIG = EncoderConfig(image_size=16, text_dim=6)
 

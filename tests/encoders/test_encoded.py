@@ -6,7 +6,7 @@ import torch
 
 from lors.config import load_config
 from lors.encoders import EncodedSplit
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
 
 
 @pytest.fixture

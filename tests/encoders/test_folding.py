@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lors.encoders.folding import folded
 from lors.encoders.image import has_batch_norm, image_trunk
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 
 def trained(trunk: nn.Module) -> nn.Module:

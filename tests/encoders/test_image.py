@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 from lors.encoders import image
 from lors.encoders.image import image_trunk, normalisation
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 
 def test_the_default_trunk_is_small_and_norm_free() -> None:

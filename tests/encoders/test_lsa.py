@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lors import artifacts
 from lors.config import EncoderConfig
 from lors.encoders.lsa import Lsa
 from lors.encoders.text import build_text_trunk, embed_once
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.files import artifacts
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 CAPTIONS = [
     "a red ball on the left",

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 from lors.config import EncoderConfig
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.text import build_text_trunk, restore_text_trunk
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 open_clip = pytest.importorskip("open_clip")
 

@@ -7,9 +7,9 @@ from safetensors.torch import save_file
 
 from lors.config import load_config
 from lors.encoders.scorer import open_clip_embeddings
-from lors.errors import InputError
-from lors.progress import Silent
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 open_clip = pytest.importorskip("open_clip")
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from lors.encoders import Standard
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 
 def test_standardised_features_have_mean_zero_and_one_deviation_over_all() -> None:

@@ -9,8 +9,8 @@ import torch
 
 from lors.config import EncoderConfig
 from lors.encoders.transformers_text import TransformersText
-from lors.errors import InputError
-from lors.progress import Silent
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 transformers = pytest.importorskip("transformers")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from lors.artifacts import save
-from lors.errors import InputError
 from lors.experts import Snapshot, TrajectoryStore, train_missing
-from lors.progress import Silent
+from lors.files.artifacts import save
+from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 ORIGIN = {"data": "flickr", "encoder": {"image": "nfnet"}}
 

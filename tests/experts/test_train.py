@@ -11,8 +11,8 @@ import torch
 
 from lors.experts import Snapshot, TrajectoryStore, train_expert, train_missing
 from lors.losses import nce
-from lors.progress import Silent
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.progress import Silent
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def test_experts_already_there_are_not_trained_again(
     def again(*_: object) -> None:
         raise AssertionError("trained twice")
 
-    monkeypatch.setattr("lors.workbench.train_expert", again)
+    monkeypatch.setattr("lors.setting.workbench.train_expert", again)
     assert not bench.experts().missing(bench.config.experts.count)
 
 

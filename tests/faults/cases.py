@@ -19,12 +19,12 @@ from unittest import mock
 
 import numpy as np
 
-from lors import artifacts
 from lors.config import Config, load_config
-from lors.errors import LorsError
-from lors.pipeline import run
+from lors.files import artifacts
+from lors.runs.pipeline import run
 from lors.selection import SELECTIONS
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.errors import LorsError
 from tests.faults.disk import Disk, Fault, How, Killed, When
 
 __all__ = [

@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from lors import artifacts
+from lors.files import artifacts
 
 __all__ = ["Disk", "Fault", "How", "Killed", "When"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from lors import artifacts
-from lors.logbook import Logbook
+from lors.files import artifacts
+from lors.runs.logbook import Logbook
 from tests.faults.cases import (
     Case,
     Tally,

@@ -21,10 +21,10 @@ from lors.data.embeddings import load_embeddings
 from lors.data.huggingface import read_huggingface
 from lors.data.labelled import load_labelled
 from lors.data.patterns import matching_files
-from lors.encode import _check_origin
 from lors.encoders.image import image_trunk
 from lors.encoders.text import build_text_trunk
-from lors.progress import Silent
+from lors.setting.encode import _check_origin
+from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from lors.errors import LorsError
+from lors.system.errors import LorsError
 from tests.fuzz.target import Target
 
 SECONDS = 20.0

@@ -272,7 +272,7 @@ def _sign(header: Any, numbers: bytes, rng: random.Random) -> None:
 
 
 def checksum(header: dict[str, Any], numbers: bytes) -> str:
-    """What ``lors.artifacts`` writes, computed from the file alone."""
+    """What ``lors.files.artifacts`` writes, computed from the file alone."""
     torch_names = {"F32": "float32", "F64": "float64", "BF16": "bfloat16", "F16": "float16"}
     torch_names |= {"I64": "int64", "I32": "int32", "BOOL": "bool", "U8": "uint8"}
     digest = hashlib.blake2b(digest_size=16)

@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 
 from lors import DistilledSet
-from lors.analysis.rows import read_rows
 from lors.compare.results import Record, write_results
 from lors.compare.run import _known_references
 from lors.compare.table import Table, Variant
@@ -21,18 +20,19 @@ from lors.config import load_config
 from lors.data.cache import cached_images
 from lors.data.pairs import Item
 from lors.encoders.given_text import GivenText
-from lors.figures import make_figure
-from lors.folders import CONFIG, LOG, RESULTS, SET, read_results
-from lors.info import describe
-from lors.logbook import Logbook
-from lors.progress import Silent
-from lors.report.write import write_report
-from lors.retrieval import METRICS
-from lors.runs import Run
-from lors.sharing.card import card
+from lors.evaluation.recall import METRICS
+from lors.runs.card import card
+from lors.runs.folders import CONFIG, LOG, RESULTS, SET, read_results
+from lors.runs.info import describe
+from lors.runs.logbook import Logbook
+from lors.runs.opened import Run
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import _read_similarity
+from lors.show.analysis.rows import read_rows
+from lors.show.figures import make_figure
+from lors.show.report.write import write_report
 from lors.similarity import Fixed, LowRank
-from lors.synthetic import SyntheticPairs
-from lors.workbench import _read_similarity
+from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target
 

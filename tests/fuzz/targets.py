@@ -15,7 +15,7 @@ import torch
 import yaml
 from PIL import Image
 
-from lors import DistilledSet, Retriever, artifacts
+from lors import DistilledSet, Retriever
 from lors.config import Config, DataConfig, load_config, presets
 from lors.data.embeddings import load_embeddings
 from lors.data.images import decode_image
@@ -23,14 +23,15 @@ from lors.data.karpathy import read_karpathy
 from lors.data.pairs import Item
 from lors.data.table import read_table
 from lors.data.webdataset import read_webdataset
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.experts import TrajectoryStore
-from lors.info import describe
-from lors.progress import Silent
-from lors.resolve import resolve
+from lors.files import artifacts
+from lors.runs.info import describe
 from lors.selection.forgetting import forgetting_events
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.resolve import resolve
 from lors.similarity import LowRank
-from lors.synthetic import SyntheticPairs
+from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.folder_targets import FOLDER_TARGETS
 from tests.fuzz.run_targets import RUN_TARGETS

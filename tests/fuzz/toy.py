@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 from tests.fuzz.explore import Exploration, isolated, minimised
 from tests.fuzz.limits import attempt
 from tests.fuzz.mutate import BYTES, mutants

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 
 __all__ = ["assert_gradient_is_slope"]
 

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders import EncodedSplit
-from lors.errors import InputError
 from lors.matching import AnalyticMatcher
 from lors.matching.analytic import Side, head_distance, real_sides
-from lors.seeding import generator
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
 from lors.similarity import Fixed
-from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench
+from lors.system.errors import InputError
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.errors import InputError
 from lors.matching import TrajectoryMatcher
 from lors.matching.blend import blended
-from lors.seeding import generator
+from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
+from lors.system.seeding import generator
 from lors.training import Batch
-from lors.workbench import Workbench
 
 from .differences import assert_gradient_is_slope
 

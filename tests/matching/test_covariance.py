@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.losses import nce
 from lors.matching import CovarianceMatcher
 from lors.matching.covariance import covariance_distance
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 from lors.training import Batch
-from lors.workbench import Workbench
 
 from .differences import assert_gradient_is_slope
 

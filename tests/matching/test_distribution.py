@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.matching import DistributionMatcher
 from lors.matching.distribution import mean_distance
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

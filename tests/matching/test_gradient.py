@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.matching import GradientMatcher
 from lors.matching.gradient import gradient_distance
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

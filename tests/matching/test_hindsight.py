@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
+from lors.evaluation.tuning import val_recall
 from lors.losses import soft_nce
 from lors.matching import HindsightMatcher
 from lors.matching.teachers import Teachers
 from lors.matching.unroll import train_differentiably
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
-from lors.trials import val_recall
-from lors.workbench import Workbench
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

@@ -16,9 +16,9 @@ from lors.experts import TrajectoryStore
 from lors.matching import JointDistributionMatcher
 from lors.matching.joint_distribution import joint_distance, kernel_distance
 from lors.matching.starts import Starts
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
-from lors.workbench import Workbench
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

@@ -6,8 +6,8 @@ import torch
 from lors.config import load_config
 from lors.matching import TrajectoryMatcher
 from lors.matching.linear_heads import worth_it
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"]
 

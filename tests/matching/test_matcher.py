@@ -7,8 +7,8 @@ import torch
 
 from lors.config import load_config
 from lors.encoders import EncodedSplit
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 
 def test_a_real_batch_is_different_images_each_with_a_caption_of_its_own(bench: Workbench) -> None:

@@ -15,8 +15,8 @@ from lors.losses import LOSSES
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient, exact, tesla, unrolled
 from lors.matching.second_order import DERIVATIVES
 from lors.matching.trajectory import distance_ratio
+from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
-from lors.synthetic import SyntheticPairs
 from lors.training import Batch
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from lors.config import load_config
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts, path_shares
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
 
 
 class Given(TrajectoryStore):

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.errors import InputError
 from lors.experts import TrajectoryStore
 from lors.matching import TrajectoryMatcher
 from lors.matching.starts import Starts
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
+from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 

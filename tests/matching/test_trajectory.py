@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.distill import Distillation
+from lors.distillation.loop import Distillation
 from lors.matching import TrajectoryMatcher
 from lors.matching.second_order import central, double
 from lors.matching.trajectory import distance_ratio
-from lors.seeding import generator
-from lors.workbench import Workbench
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 
 
 def test_ratio_by_hand() -> None:

@@ -7,9 +7,9 @@ from lors.config import load_config
 from lors.encoders import DualEncoder
 from lors.losses import wbce
 from lors.matching.unroll import HeadSide, PlainSide, train_differentiably
-from lors.seeding import generator
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 from lors.training import Batch, sgd, train
-from lors.workbench import Workbench
 
 FEATURES = ["encoder.scope=heads", "encoder.space=features"]
 HEADS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.candidates import Candidates
+from lors.system.errors import InputError
 
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.forgetting import forgetting, forgetting_events
+from lors.system.errors import InputError
 
 
 def epochs(*pairs: str) -> np.ndarray:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
+from lors.system.errors import InputError
 from tests.selection.test_candidates import joint, mapped, some_pairs
 
 

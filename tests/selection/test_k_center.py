@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.candidates import Candidates
 from lors.selection.k_center import k_center
+from lors.system.errors import InputError
 from tests.selection.test_candidates import joint, mapped, some_pairs
 
 

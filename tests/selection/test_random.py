@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.random import at_random
+from lors.system.errors import InputError
 
 
 def test_no_pair_is_chosen_twice_and_the_seed_decides() -> None:

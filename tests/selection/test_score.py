@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lors.errors import InputError
 from lors.selection.score import highest, pair_scores
+from lors.system.errors import InputError
 
 
 def some_embeddings(pairs: int = 30) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

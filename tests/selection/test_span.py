@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lors import ranks
-from lors.data.arrays import read_array
 from lors.data.shards import Features, Shard, ShardedRows
+from lors.files.arrays import read_array
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
 from lors.selection.score import best_fitting
 from lors.selection.span import PARTS, Span
+from lors.system import ranks
 from tests.ranks import run_ranks
 
 CHUNK, PAIRS, COUNT = 16, 300, 12

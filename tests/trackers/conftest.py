@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lors import load_config
-from lors.distill import Distillation
-from lors.pipeline import run
+from lors.distillation.loop import Distillation
+from lors.runs.pipeline import run
 
 
 @pytest.fixture(scope="session")

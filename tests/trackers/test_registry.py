@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lors import load_config
-from lors.errors import InputError
-from lors.pipeline import run
+from lors.runs.pipeline import run
+from lors.system.errors import InputError
 from lors.trackers import TRACKERS, check_trackers
 
 

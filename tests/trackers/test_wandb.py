@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lors import load_config
-from lors.errors import InputError
+from lors.system.errors import InputError
 from lors.trackers.wandb import WeightsAndBiases
 
 BLOCK, HEADER = 32768, 7

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from lors import load_config
-from lors.artifacts import load
 from lors.config import Config
-from lors.distilled import KIND
-from lors.folders import SET, check_folder
-from lors.resolve import resolve
-from lors.runs import Run
+from lors.files.artifacts import load
+from lors.runs.folders import SET, check_folder
+from lors.runs.opened import Run
+from lors.sets.distilled import KIND
+from lors.setting.resolve import resolve
+from lors.setting.workbench import Workbench
 from lors.trackers import Tracker
 from lors.trackers.tracker import Cell
 from lors.trackers.watch import Watch
-from lors.workbench import Workbench
 from tests.conftest import random_pairs
 
 

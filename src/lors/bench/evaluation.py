@@ -13,12 +13,12 @@ from lors.bench.recall import sorted_recall
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.heads import MlpHead
-from lors.evaluate import Outcome, outcome, snapshots
+from lors.evaluation.protocol import Outcome, outcome, snapshots
+from lors.evaluation.recall import Recall
 from lors.losses import wbce
-from lors.retrieval import Recall
-from lors.seeding import generator, global_seed
+from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
-from lors.synthetic import SyntheticPairs
+from lors.system.seeding import generator, global_seed
 
 __all__ = ["Setting", "bench", "fast", "plain"]
 

@@ -16,7 +16,7 @@ from lors.bench.ratio import Ratio, side_by_side
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.image import feature_size, image_trunk
 from lors.losses import nce
-from lors.seeding import global_seed
+from lors.system.seeding import global_seed
 from lors.training import Batch, sgd, train_step
 
 __all__ = ["Setting", "bench"]

@@ -18,10 +18,10 @@ from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.meta_gradient import Inner
 from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.system.seeding import generator
 from lors.training import Batch
-from lors.workbench import Workbench
 
 __all__ = ["bench"]
 

@@ -18,7 +18,7 @@ from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, fitting_derivative, relative_error
-from lors.timing import take_turns
+from lors.system.timing import take_turns
 from lors.training import Batch
 
 __all__ = ["bench"]

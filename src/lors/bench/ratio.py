@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lors.timing import Step, paired_ratio, take_turns
+from lors.system.timing import Step, paired_ratio, take_turns
 
 __all__ = ["Ratio", "ratio", "side_by_side"]
 

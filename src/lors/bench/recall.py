@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from lors.bench.ratio import Ratio, side_by_side
-from lors.retrieval import recall
-from lors.timing import take_turns
+from lors.evaluation.recall import recall
+from lors.system.timing import take_turns
 
 __all__ = ["bench"]
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 from lors.bench.ratio import Ratio, side_by_side
-from lors.timing import take_turns
+from lors.system.timing import take_turns
 
 __all__ = ["bench"]
 
-PLAIN = "import lors.pipeline, lors.cli; lors.cli.main()"
+PLAIN = "import lors.runs.pipeline, lors.cli; lors.cli.main()"
 """A command line that imports at its top what its commands use."""
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from lors.cli.app import app, console, end_interrupted
 from lors.cli.display import Display
-from lors.errors import InputError, LorsError, explained, printable
+from lors.system.errors import InputError, LorsError, explained, printable
 
 # isort: off
 # The order is that of the commands in the help.

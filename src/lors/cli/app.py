@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from lors.stopping import INTERRUPTED
+from lors.system.stopping import INTERRUPTED
 
 __all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted"]
 

@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from lors.cli.work import Clock, Work, Works, duration
-from lors.errors import printable
+from lors.system.errors import printable
 
 __all__ = ["Bars"]
 
@@ -58,7 +58,7 @@ class Bars(Works):
         self.rows.stop()
 
     def say(self, text: str) -> None:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         self.rows.console.print(printable(text), markup=False, highlight=False)
 
     def _begin(self, what: str, total: int, done: int) -> Work:

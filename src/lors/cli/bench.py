@@ -30,7 +30,7 @@ def bench(
     """
     from lors.bench import BENCHMARKS
     from lors.bench import bench as run
-    from lors.errors import choose
+    from lors.system.errors import choose
 
     found = {}
     for name in names or BENCHMARKS:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from lors.cli.app import Overrides, app, console
 from lors.cli.display import LOADING, PREPARING, Display
-from lors.errors import InputError, LorsError
+from lors.system.errors import InputError, LorsError
 
 if TYPE_CHECKING:
     from lors.compare.results import Record
@@ -75,8 +75,8 @@ def compare(
         return
     with Display(LOADING) as display:
         from lors import compare as comparison
-        from lors import ranks
-        from lors.report import end_with_report
+        from lors.show.report import end_with_report
+        from lors.system import ranks
 
         display.doing(PREPARING)
         changes = list(overrides or ())

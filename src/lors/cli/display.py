@@ -13,8 +13,8 @@ from rich.table import Table
 from lors.cli.app import console, end_interrupted
 from lors.cli.bars import Bars
 from lors.cli.lines import Lines
-from lors.progress import Silent
-from lors.stopping import listening, quitting
+from lors.system.progress import Silent
+from lors.system.stopping import listening, quitting
 
 __all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
@@ -33,7 +33,7 @@ STARTED = time.monotonic()
 
 def results_table(rows: dict[str, Any]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
-    from lors.retrieval import METRICS, metric_label
+    from lors.evaluation.recall import METRICS, metric_label
 
     table = Table("", title="Recall on the test split (%), epoch chosen on val")
     for name in rows:
@@ -103,15 +103,15 @@ class Display:
             self._shown.doing(what)
 
     def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         return (self._shown or Silent()).track(items, what, total, done)
 
     def note(self, **facts: Any) -> None:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         (self._shown or Silent()).note(**facts)
 
     def say(self, text: str) -> None:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         (self._shown or Silent()).say(text)
 
 

@@ -32,7 +32,7 @@ def doctor(
     Exits with 1 if something is not as it should be.
     """
     with Display(LOADING) as display:
-        from lors.doctor import examine, remove
+        from lors.runs.doctor import examine, remove
 
         display.doing("looking at the caches")
         findings = examine(runs or (), display)

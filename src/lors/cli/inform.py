@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from lors.cli.app import Overrides, Source, app, console
 from lors.cli.display import LOADING, Display
-from lors.errors import choose
+from lors.system.errors import choose
 
 
 @app.command()
@@ -22,7 +22,7 @@ def plan(config: Source, overrides: Overrides = None) -> None:
     """
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.plan import plan as measure
+        from lors.runs.plan import plan as measure
 
         display.doing("measuring a few steps")
         facts = measure(load_config(config, overrides or ()))
@@ -37,7 +37,7 @@ def info(
     path: Annotated[Path, typer.Argument(help="Any file or run directory that lors wrote.")],
 ) -> None:
     """Describe an artefact: a set, an expert, a checkpoint, a run."""
-    from lors.info import describe
+    from lors.runs.info import describe
 
     table = Table("", escape(str(path)))
     for name, value in describe(path).items():

@@ -8,7 +8,7 @@ import time
 from rich.console import Console
 
 from lors.cli.work import Clock, Work, Works, duration
-from lors.errors import printable
+from lors.system.errors import printable
 
 __all__ = ["Lines"]
 
@@ -52,7 +52,7 @@ class Lines(Works):
                 self._end(self._works[0])
 
     def say(self, text: str) -> None:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         with self._lock:
             self._write(text)
 

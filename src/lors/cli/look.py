@@ -12,10 +12,10 @@ from rich.table import Column, Table
 
 from lors.cli.app import Changes, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 if TYPE_CHECKING:
-    from lors.analysis.rows import Row
+    from lors.show.analysis.rows import Row
 
 analyze = typer.Typer(help="Analyses of the paper, on any run or dataset.", no_args_is_help=True)
 app.add_typer(analyze, name="analyze")
@@ -51,8 +51,8 @@ def variance(
     With --out, rows of other datasets and encoders that the file already holds are kept.
     """
     with Display(LOADING) as display:
-        from lors.analysis.variance import dataset_variance, merged
         from lors.config import load_config
+        from lors.show.analysis.variance import dataset_variance, merged
 
         display.doing(PREPARING)
         settings = load_config(config, overrides or ())
@@ -76,7 +76,7 @@ def false_negatives(
     """
     out = out or Path("runs") / f"{Path(config).stem}-false-negatives"
     with Display(LOADING) as display:
-        from lors.analysis.false_negatives import find_false_negatives, summary, toy
+        from lors.show.analysis.false_negatives import find_false_negatives, summary, toy
 
         display.doing(PREPARING)
         settings = toy(config, overrides or ())
@@ -89,8 +89,8 @@ def false_negatives(
 def spectrum(run: RunPath, out: TableFile = None) -> None:
     """The spectrum of the learned similarity. Beside it, that of a Gaussian matrix."""
     with Display(LOADING):
-        from lors.analysis.spectrum import spectra, summary
-        from lors.runs import Run
+        from lors.runs.opened import Run
+        from lors.show.analysis.spectrum import spectra, summary
 
         rows = spectra(Run(run).distilled.pairs.similarity.matrix().float().cpu().numpy())
     _show(summary(rows), rows, out)
@@ -105,8 +105,8 @@ def neighbours(
 ) -> None:
     """The real captions and images nearest to synthetic ones."""
     with Display(LOADING) as display:
-        from lors.analysis.neighbours import neighbour_rows
-        from lors.runs import Run
+        from lors.runs.opened import Run
+        from lors.show.analysis.neighbours import neighbour_rows
 
         display.doing(PREPARING)
         rows = neighbour_rows(Run(run, overrides or (), display), count)
@@ -123,8 +123,8 @@ def efficiency(
 ) -> None:
     """Seconds per iteration and peak memory. With the learned similarity and without."""
     with Display(LOADING) as display:
-        from lors.analysis.efficiency import efficiency as measure
         from lors.config import load_config
+        from lors.show.analysis.efficiency import efficiency as measure
 
         display.doing(PREPARING)
         rows = measure(load_config(config, overrides or ()), iterations, display)
@@ -151,7 +151,7 @@ def figure(
 ) -> None:
     """Draw a figure of the paper from a run. As PNG and SVG, with its data as CSV."""
     if name == "list":
-        from lors.figures import FIGURES
+        from lors.show.figures import FIGURES
 
         table = Table(Column("figure", no_wrap=True), "what it shows")
         for each, kind in FIGURES.items():
@@ -162,7 +162,7 @@ def figure(
         raise InputError(f"what to show? Give the folder of a run: lors figure {name} RUN")
     folder = out or (run if run.is_dir() else run.parent) / "figures"
     with Display(LOADING) as display:
-        from lors.figures import make_figure
+        from lors.show.figures import make_figure
 
         display.doing(PREPARING)
         paths = make_figure(name, run, folder, overrides or (), display)
@@ -172,7 +172,7 @@ def figure(
 
 def _show(shown: Sequence[Row], rows: Sequence[Row], out: Path | None) -> None:
     """Print some rows, and write all of them."""
-    from lors.analysis.rows import write_rows
+    from lors.show.analysis.rows import write_rows
 
     table = Table(*(name.replace("_", " ") for name in shown[0]))
     for row in shown:

@@ -72,9 +72,9 @@ def _run(
 ) -> None:
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.folders import SET
-        from lors.pipeline import run
-        from lors.report import end_with_report
+        from lors.runs.folders import SET
+        from lors.runs.pipeline import run
+        from lors.show.report import end_with_report
 
         display.doing(PREPARING)
         results = run(load_config(config, overrides), out, display, references, data_parallel)
@@ -99,7 +99,7 @@ def encode(
     """
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.encode import encode_shards
+        from lors.setting.encode import encode_shards
 
         display.doing(PREPARING)
         encode_shards(load_config(config, overrides or ()), out, display)
@@ -116,7 +116,7 @@ def experts(
     """Train the experts of a configuration that are not there yet."""
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.workbench import Workbench
+        from lors.setting.workbench import Workbench
 
         display.doing(PREPARING)
         settings = load_config(config, overrides or ())
@@ -148,7 +148,7 @@ def evaluate(
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
     with Display(LOADING) as display:
-        from lors.pipeline import evaluate_set
+        from lors.runs.pipeline import evaluate_set
 
         display.doing(PREPARING)
         row = evaluate_set(distilled, changes, display)

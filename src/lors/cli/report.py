@@ -28,7 +28,7 @@ def report(
     The real pairs are read from where the run found them, unless overridden: data.root=/elsewhere.
     """
     with Display(LOADING) as display:
-        from lors.report import write_report
+        from lors.show.report import write_report
 
         display.doing(PREPARING)
         page = write_report(path, overrides or (), out, display)

@@ -30,8 +30,8 @@ def export(
     the run found it unless overridden, e.g. data.root=/elsewhere.
     """
     with Display(LOADING) as display:
-        from lors.runs import Run
-        from lors.sharing.export import export as write
+        from lors.runs.opened import Run
+        from lors.share.export import export as write
 
         display.doing(PREPARING)
         run = Run(path, overrides or (), display)
@@ -57,8 +57,8 @@ def push(
     Needs a token with write access: run 'hf auth login', or set HF_TOKEN.
     """
     with Display(LOADING) as display:
-        from lors.runs import Run
-        from lors.sharing.hub import push as upload
+        from lors.runs.opened import Run
+        from lors.share.hub import push as upload
 
         display.doing(PREPARING)
         address = upload(Run(path, overrides or (), display), repo, private)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lors.errors import printable
+from lors.system.errors import printable
 
 __all__ = ["Clock", "Work", "Works", "duration"]
 
@@ -107,7 +107,7 @@ class Works:
         self._works: list[Work] = []  # each within the one before it
 
     def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         if done >= total:
             yield from items
             return
@@ -120,7 +120,7 @@ class Works:
             self._end(work)
 
     def note(self, **facts: Any) -> None:
-        """See ``lors.progress.Progress``."""
+        """See ``lors.system.progress.Progress``."""
         if self._works:
             self._works[-1].facts |= facts
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lors.config import Config, load_config
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["Cell", "cell_name"]
 

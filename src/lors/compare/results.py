@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lors import artifacts
 from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
-from lors.retrieval import METRICS, metric_label
-from lors.tables import write_csv
+from lors.evaluation.recall import METRICS, metric_label
+from lors.files import artifacts
+from lors.files.tables import write_csv
 
 __all__ = ["Record", "lines", "record_of", "write_results"]
 

@@ -19,23 +19,24 @@ import psutil
 import torch
 from pydantic import TypeAdapter
 
-from lors import artifacts, ranks
-from lors.baselines import full_data
 from lors.compare.cell import Cell
 from lors.compare.results import Record, record_of, write_results
 from lors.compare.table import Table
 from lors.config import Config
-from lors.errors import InputError, LorsError
-from lors.evaluate import summarise
-from lors.folders import SET, check_folder
-from lors.locks import sole_user
-from lors.pipeline import evaluate_set, run
-from lors.progress import Progress, Silent
-from lors.recalls import MeanRecall, MeasuredRow
-from lors.resolve import find_device, resolve
-from lors.stopping import Terminated
-from lors.workbench import Workbench
-from lors.workers import as_they_end, worker_pool
+from lors.evaluation.protocol import summarise
+from lors.evaluation.references import full_data
+from lors.evaluation.results import MeanRecall, MeasuredRow
+from lors.files import artifacts
+from lors.runs.folders import SET, check_folder
+from lors.runs.pipeline import evaluate_set, run
+from lors.setting.resolve import find_device, resolve
+from lors.setting.workbench import Workbench
+from lors.system import ranks
+from lors.system.errors import InputError, LorsError
+from lors.system.locks import sole_user
+from lors.system.progress import Progress, Silent
+from lors.system.stopping import Terminated
+from lors.system.workers import as_they_end, worker_pool
 
 __all__ = ["compare"]
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
 from lors.config import Config, load_config, presets
-from lors.errors import InputError, choose
+from lors.system.errors import InputError, choose
 
 __all__ = [
     "Table",

@@ -18,7 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from lors.config.config import Config
-from lors.errors import InputError, shortened, suggestion
+from lors.system.errors import InputError, shortened, suggestion
 
 __all__ = ["difference", "load_config", "presets"]
 
@@ -41,7 +41,7 @@ def presets() -> dict[str, str]:
 
 @cache
 def _presets() -> dict[str, str]:
-    folder = files("lors") / "presets"
+    folder = files("lors.config") / "presets"
     found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
     return dict(sorted(found.items()))
 

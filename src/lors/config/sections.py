@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = [
     "DataConfig",
@@ -128,9 +128,9 @@ class EncoderConfig(Section):
     )
 
     def size(self) -> int:
-        """``image_size``, once ``lors.resolve`` has filled it in."""
+        """``image_size``, once ``lors.setting.resolve`` has filled it in."""
         if self.image_size is None:
-            raise InputError("encoder.image_size is not resolved: use lors.resolve first")
+            raise InputError("encoder.image_size is not resolved: use lors.setting.resolve first")
         return self.image_size
 
 

@@ -18,8 +18,8 @@ from lors.data.splitting import split_indices
 from lors.data.table import read_table
 from lors.data.telling import tell_of_items
 from lors.data.webdataset import read_webdataset
-from lors.errors import choose
-from lors.progress import Progress, Silent
+from lors.system.errors import choose
+from lors.system.progress import Progress, Silent
 
 __all__ = ["SOURCES", "Item", "Pairs", "Split", "find_pairs", "load_pairs"]
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from lors.artifacts import home, remove_leftovers
-from lors.data.arrays import read_array, write_array, write_blocks
 from lors.data.pairs import Item
-from lors.data.threads import threaded
-from lors.errors import InputError, LorsError
-from lors.locks import locked
-from lors.progress import Progress
+from lors.files.arrays import read_array, write_array, write_blocks
+from lors.files.artifacts import home, remove_leftovers
+from lors.system.errors import InputError, LorsError
+from lors.system.locks import locked
+from lors.system.progress import Progress
+from lors.system.threads import threaded
 
 __all__ = [
     "cache_errors",

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["ShardedCaptions"]
 

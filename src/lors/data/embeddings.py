@@ -24,17 +24,17 @@ from pathlib import Path
 import numpy as np
 
 from lors.config import DataConfig
-from lors.data.arrays import read_array, read_tensor
 from lors.data.cache import fingerprint
 from lors.data.captions import ShardedCaptions
-from lors.data.digests import file_digests
 from lors.data.files import root_folder
 from lors.data.pairs import Pairs, Split
 from lors.data.patterns import matching_files
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.splitting import split_indices
-from lors.errors import InputError, suggestion
-from lors.progress import Progress
+from lors.files.arrays import read_array, read_tensor
+from lors.files.digests import file_digests
+from lors.system.errors import InputError, suggestion
+from lors.system.progress import Progress
 
 __all__ = ["ENCODED", "SHARDS", "load_embeddings"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.digests import file_digests
 from lors.data.images import decode_image
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Progress
+from lors.files.digests import file_digests
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["Row", "below", "caption_texts", "file_items", "root_folder"]
 

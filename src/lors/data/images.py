@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["decode_image"]
 

@@ -14,8 +14,8 @@ from lors.config import DataConfig
 from lors.data.files import root_folder
 from lors.data.karpathy import read_karpathy
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Progress
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["read_coco", "read_flickr30k"]
 

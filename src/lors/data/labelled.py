@@ -19,7 +19,7 @@ from PIL import Image
 from torchvision.datasets import ImageFolder, INaturalist
 
 from lors.data.images import decode_image
-from lors.errors import InputError, choose
+from lors.system.errors import InputError, choose
 
 __all__ = ["LABELLED", "Labelled", "LabelledImages", "load_labelled"]
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, Union
 
 from lors.data.files import below
-from lors.errors import InputError, shortened
+from lors.system.errors import InputError, shortened
 
 __all__ = ["matching_files"]
 

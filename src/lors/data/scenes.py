@@ -18,8 +18,8 @@ from PIL import Image, ImageDraw
 
 from lors.config import DataConfig, SplitName
 from lors.data.pairs import Item
-from lors.progress import Progress
-from lors.seeding import derive_seed
+from lors.system.progress import Progress
+from lors.system.seeding import derive_seed
 
 __all__ = ["Scene", "SceneObject", "describe", "draw", "make_scene", "read_scenes"]
 

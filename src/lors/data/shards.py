@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["BLOCK", "Features", "Shard", "ShardedRows", "shard_names"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from lors.config import DataConfig
-from lors.errors import InputError
-from lors.seeding import derive_seed
+from lors.system.errors import InputError
+from lors.system.seeding import derive_seed
 
 __all__ = ["split_indices"]
 

@@ -16,8 +16,8 @@ from typing import Any
 from lors.config import DataConfig
 from lors.data.files import Row, below, file_items, root_folder
 from lors.data.pairs import Item
-from lors.errors import InputError
-from lors.progress import Progress
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["read_table"]
 

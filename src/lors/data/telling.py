@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from lors.data.pairs import Item
-from lors.progress import Progress
+from lors.system.progress import Progress
 
 __all__ = ["tell_of_items"]
 

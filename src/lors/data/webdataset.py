@@ -18,14 +18,14 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data.digests import file_digests
 from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
-from lors.data.tar import TarError, tar_members
-from lors.errors import InputError
-from lors.progress import Progress
+from lors.files.digests import file_digests
+from lors.files.tar import TarError, tar_members
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["find_shards", "read_webdataset", "shard_items"]
 

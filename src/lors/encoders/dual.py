@@ -15,9 +15,9 @@ from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.standard import Standard
-from lors.errors import InputError, choose
-from lors.parallel import joined_rows, replicated
-from lors.seeding import global_seed
+from lors.system.errors import InputError, choose
+from lors.system.parallel import joined_rows, replicated
+from lors.system.seeding import global_seed
 
 __all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
 

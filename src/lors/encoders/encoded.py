@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors import ranks
 from lors.data.augment import augment
 from lors.data.shards import Features
 from lors.encoders.dual import DualEncoder
-from lors.parallel import my_rows
-from lors.seeding import derive_seed, global_seed
+from lors.system import ranks
+from lors.system.parallel import my_rows
+from lors.system.seeding import derive_seed, global_seed
 
 __all__ = ["EncodedSplit", "mean_captions"]
 

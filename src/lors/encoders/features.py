@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lors import artifacts
 from lors.data import Split
 from lors.data.cache import cached_array, fingerprint
 from lors.encoders.dual import DualEncoder
 from lors.encoders.image import normalisation
-from lors.progress import Progress
+from lors.files import artifacts
+from lors.system.progress import Progress
 
 __all__ = ["cached_features", "of_pixels"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lors.encoders.image import has_batch_norm
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["folded"]
 

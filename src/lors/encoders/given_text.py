@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.errors import InputError
-from lors.headers import TrunkSize
-from lors.progress import Progress
+from lors.files.headers import TrunkSize
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["GivenText"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["HEADS", "MlpHead", "first_layer"]
 

@@ -16,9 +16,9 @@ from torch import nn
 
 from lors.config import EncoderConfig
 from lors.encoders.weights import content_digest, refuse_pickle
-from lors.errors import InputError, out_of_memory, suggestion
-from lors.memory import check_fits
-from lors.seeding import global_seed
+from lors.system.errors import InputError, out_of_memory, suggestion
+from lors.system.memory import check_fits
+from lors.system.seeding import global_seed
 
 __all__ = [
     "check_image_trunk",

@@ -15,11 +15,11 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 
-from lors import artifacts
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint, made_once
-from lors.errors import InputError
-from lors.progress import Progress, Silent
+from lors.files import artifacts
+from lors.system.errors import InputError
+from lors.system.progress import Progress, Silent
 
 __all__ = ["Lsa"]
 

@@ -15,9 +15,9 @@ from torch import Tensor
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
 from lors.encoders.weights import check_width, content_digest, refuse_pickle
-from lors.errors import InputError, out_of_memory, suggestion
-from lors.headers import NamedTrunk
-from lors.progress import Progress
+from lors.files.headers import NamedTrunk
+from lors.system.errors import InputError, out_of_memory, suggestion
+from lors.system.progress import Progress
 
 __all__ = ["OpenClipText"]
 

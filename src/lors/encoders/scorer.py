@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lors import artifacts
 from lors.data import Split
 from lors.data.cache import cached_array, fingerprint
 from lors.data.shards import Features
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.text import embed_once
-from lors.errors import InputError
-from lors.progress import Progress
+from lors.files import artifacts
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["check_scorer", "embed_pixels", "given_embeddings", "open_clip_embeddings"]
 

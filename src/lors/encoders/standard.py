@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.data.shards import BLOCK, Features
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["Standard"]
 

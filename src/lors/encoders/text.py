@@ -8,15 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
-from lors import artifacts
 from lors.config import EncoderConfig
 from lors.data.cache import cached_array, fingerprint
 from lors.encoders.given_text import GivenText
 from lors.encoders.lsa import Lsa
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.transformers_text import TransformersText
-from lors.errors import InputError, choose, suggestion
-from lors.progress import Progress
+from lors.files import artifacts
+from lors.system.errors import InputError, choose, suggestion
+from lors.system.progress import Progress
 
 __all__ = [
     "TEXT_TRUNKS",

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from lors.config import EncoderConfig
 from lors.data.cache import fingerprint
 from lors.encoders.weights import check_width, content_digest
-from lors.errors import InputError, LorsError, out_of_memory
-from lors.headers import NamedTrunk
-from lors.progress import Progress
+from lors.files.headers import NamedTrunk
+from lors.system.errors import InputError, LorsError, out_of_memory
+from lors.system.progress import Progress
 
 __all__ = ["TextTower", "TransformersText"]
 

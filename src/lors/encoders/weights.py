@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from lors.errors import InputError
+from lors.system.errors import InputError
 
 __all__ = ["check_width", "content_digest", "refuse_pickle"]
 

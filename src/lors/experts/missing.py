@@ -10,11 +10,11 @@ from itertools import islice
 import numpy as np
 import torch
 
-from lors import ranks
 from lors.experts.store import TrajectoryStore
 from lors.experts.train import Snapshot
-from lors.locks import one_each
-from lors.progress import Progress
+from lors.system import ranks
+from lors.system.locks import one_each
+from lors.system.progress import Progress
 
 __all__ = ["train_missing"]
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.artifacts import leftovers, load, open_artifact, remove_leftovers, save
 from lors.config import difference
-from lors.errors import InputError
 from lors.experts.train import Snapshot
-from lors.locks import locked
+from lors.files.artifacts import leftovers, load, open_artifact, remove_leftovers, save
+from lors.system.errors import InputError
+from lors.system.locks import locked
 
 __all__ = ["TrajectoryStore"]
 

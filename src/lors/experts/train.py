@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors import ranks
 from lors.config import DataConfig, ExpertsConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.losses import nce
+from lors.system import ranks
 from lors.training import Batch, sgd, train_step
 
 __all__ = ["Snapshot", "train_expert"]

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.encoded import mean_captions
-from lors.errors import InputError
 from lors.matching.matcher import Setting, add_gradients, whole_set
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
+from lors.system.errors import InputError
 
 __all__ = ["AnalyticMatcher", "Side", "head_distance", "real_sides"]
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from lors.losses import nce
 from lors.matching.distribution import mean_distance
 from lors.matching.matcher import Setting, add_gradients, draw_seed, whole_set
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 from lors.training import Batch, sgd, train_step
 
 __all__ = ["CovarianceMatcher", "covariance_distance"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lors.matching.matcher import Setting, draw_seed
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 
 __all__ = ["DistributionMatcher", "mean_distance"]
 

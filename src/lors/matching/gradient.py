@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lors.matching.matcher import Setting, add_gradients, draw_seed
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 from lors.training import Batch
 
 __all__ = ["GradientMatcher", "gradient_distance"]

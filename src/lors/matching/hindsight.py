@@ -11,7 +11,7 @@ from lors.losses import soft_nce
 from lors.matching.matcher import Setting, add_gradients, draw_seed
 from lors.matching.teachers import Teachers
 from lors.matching.unroll import train_differentiably
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 
 __all__ = ["HindsightMatcher"]
 

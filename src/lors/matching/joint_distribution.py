@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lors.matching.matcher import Setting, add_gradients, whole_set
 from lors.matching.starts import Starts
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
 
 __all__ = ["JointDistributionMatcher", "joint_distance", "kernel_distance"]
 

@@ -14,8 +14,8 @@ from lors.config import Config
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.experts import TrajectoryStore
 from lors.losses import Loss
-from lors.seeding import global_seed
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
+from lors.system.seeding import global_seed
 from lors.training import Batch
 
 __all__ = ["Matcher", "Setting", "add_gradients", "draw_seed", "whole_set"]

@@ -10,10 +10,8 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from lors import ranks
 from lors.config import MatchingConfig
 from lors.encoders import DualEncoder, FlatModel
-from lors.errors import InputError, choose
 from lors.losses import Loss
 from lors.matching.blend import blended
 from lors.matching.linear_heads import linear_heads, worth_it
@@ -21,9 +19,11 @@ from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
 from lors.matching.starts import Starts
-from lors.parallel import my_rows
-from lors.seeding import generator
-from lors.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs
+from lors.system import ranks
+from lors.system.errors import InputError, choose
+from lors.system.parallel import my_rows
+from lors.system.seeding import generator
 from lors.training import Batch
 
 __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss", "meta_gradient"]

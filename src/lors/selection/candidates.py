@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from lors.data.shards import BLOCK, Features, ShardedRows
-from lors.errors import InputError
 from lors.selection.span import Span
+from lors.system.errors import InputError
 
 __all__ = ["CHUNK", "Candidates", "PairRows", "check_count", "pair_rows"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lors.errors import InputError
 from lors.selection.score import highest
+from lors.system.errors import InputError
 
 __all__ = ["forgetting", "forgetting_events"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lors import ranks
 from lors.data.shards import Features
-from lors.errors import InputError
 from lors.selection.candidates import CHUNK, check_count, pair_rows
 from lors.selection.span import Span
+from lors.system import ranks
+from lors.system.errors import InputError
 
 __all__ = ["best_fitting", "highest", "pair_scores"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from lors import ranks
+from lors.system import ranks
 
 __all__ = ["Span"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.util import find_spec
 
-from lors.errors import InputError, choose
+from lors.system.errors import InputError, choose
 from lors.trackers.tensorboard import TensorBoard
 from lors.trackers.tracker import Tracker
 from lors.trackers.wandb import WeightsAndBiases

@@ -9,9 +9,9 @@ from secrets import token_hex
 
 import numpy as np
 
-from lors import artifacts
 from lors.config import Config
-from lors.errors import InputError
+from lors.files import artifacts
+from lors.system.errors import InputError
 from lors.trackers.tracker import Cell, Tracker
 
 __all__ = ["WeightsAndBiases"]

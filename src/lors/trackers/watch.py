@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lors import ranks
-from lors.analysis.neighbours import nearest_captions
-from lors.distilled import DistilledSet, as_pixels
-from lors.retrieval import METRICS, metric_label
-from lors.synthetic import SyntheticPairs
+from lors.evaluation.recall import METRICS, metric_label
+from lors.sets.distilled import DistilledSet, as_pixels
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+from lors.show.analysis.neighbours import nearest_captions
+from lors.system import ranks
 from lors.trackers import TRACKERS, Tracker
 from lors.trackers.pictures import heat_map, side_by_side
-from lors.workbench import Workbench
 
 __all__ = ["Watch", "watching"]
 

@@ -1,0 +1,1 @@
+"""Distillation: the outer loop, its state, its health."""

@@ -1,0 +1,80 @@
+"""Warnings, each given once, about what usually means that a run leads nowhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from lors.config import Config
+from lors.sets.synthetic import RATE_FLOOR, SyntheticPairs
+
+__all__ = ["Health", "near_chance"]
+
+PATIENCE = 20
+CHANCE_FACTOR = 2.0
+
+
+class Health:
+    """Looks at a run while it goes on.
+
+    Args:
+        config: of the run.
+        chance: the validation recall of a network that knows nothing.
+        say: tells the user.
+    """
+
+    def __init__(self, config: Config, chance: float, say: Callable[[str], None]) -> None:
+        self.config, self.chance, self._say = config, chance, say
+        self._losses: deque[float] = deque(maxlen=PATIENCE)
+        self._said: set[str] = set()
+
+    def look(self, record: dict[str, Any], synthetic: SyntheticPairs) -> None:
+        """Warn about what this iteration shows.
+
+        Args:
+            record: its metrics.
+            synthetic: the set after it.
+        """
+        self._losses.append(record["loss"])
+        matching = self.config.matching
+        # A ratio of 1 is no nearer to the expert than the start; two ratios add up to 2.
+        start = 2.0 if matching.ratio == "separate" else 1.0
+        long_enough = matching.kind == "trajectory" and len(self._losses) == PATIENCE
+        if long_enough and min(self._losses) > start:
+            self._warn(
+                "loss",
+                f"the matching loss has been above {start:g} for {PATIENCE} iterations: "
+                "training on the set leads away from the experts; lower distill.inner_rate or "
+                "distill.learning_rates",
+            )
+        for side in ("image", "text"):
+            if record[f"rate_{side}"] <= RATE_FLOOR * (1 + 1e-6):
+                self._warn(
+                    f"{side} rate",
+                    f"the inner {side} rate has fallen to its floor of {RATE_FLOOR:g}: that side "
+                    "hardly trains; lower distill.learning_rates.rates or raise distill.inner_rate",
+                )
+        if (synthetic.similarity.diagonal() < 0).any():
+            self._warn(
+                "diagonal",
+                "the diagonal of S has turned negative: a pair counts as a non-pair; lower "
+                "distill.learning_rates.similarity",
+            )
+        if "recall" in record and near_chance(record["recall"], self.chance):
+            self._warn(
+                "recall",
+                f"the recall on val is {record['recall']:.2f}, near chance ({self.chance:.2f}): "
+                "networks learn nothing from the set",
+            )
+
+    def _warn(self, about: str, text: str) -> None:
+        """Say a warning, unless there was one about the same, with whatever numbers in it."""
+        if about not in self._said:
+            self._said.add(about)
+            self._say(f"Warning: {text}.")
+
+
+def near_chance(recall: float, chance: float) -> bool:
+    """Whether a recall is hardly more than that of a network that knows nothing."""
+    return recall < CHANCE_FACTOR * chance

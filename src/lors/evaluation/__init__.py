@@ -1,0 +1,1 @@
+"""Evaluation: recall, the protocol, tuning, references, typed results."""

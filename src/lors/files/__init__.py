@@ -1,0 +1,1 @@
+"""Files: artefacts with checksums, checked headers, arrays, tables, archives."""

@@ -1,0 +1,325 @@
+"""The dataset card of a set: what it is, how it was made, what it is worth, how to train on it.
+
+It is the README.md of a dataset on the Hugging Face Hub, whose front matter says how to load it.
+See https://huggingface.co/docs/hub/datasets-cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from lors.config import Config, SimilarityConfig
+from lors.sets.distilled import DistilledSet
+from lors.evaluation.recall import METRICS, metric_label
+from lors.config.public import public_config
+
+__all__ = ["card"]
+
+LICENCE = """\
+# license: to be filled in, as far as that of the source data allows
+"""
+
+TRAINING = """\
+{imports}
+
+distilled = lors.DistilledSet.load("distilled.safetensors")
+{networks}
+image_rate, text_rate = distilled.rates
+sides = [
+    {{"params": image.parameters(), "lr": image_rate}},
+    {{"params": text.parameters(), "lr": text_rate}},
+]
+optimizer = torch.optim.SGD(sides, momentum={momentum}, weight_decay={weight_decay})
+schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [{half}], gamma=0.1)
+for epoch in range({epochs}):
+    for images, texts, similarity in distilled.batches({batch_size}, seed=epoch):
+        u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
+        loss = distilled.loss(u @ v.T / {temperature}, similarity)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    schedule.step()
+"""
+
+TESTING = """\
+with torch.no_grad():
+    u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
+print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
+"""
+
+
+def card(
+    distilled: DistilledSet,
+    rows: Mapping[str, Any],
+    versions: Mapping[str, str],
+    files: Mapping[str, str] | None = None,
+) -> str:
+    """The card as Markdown. It names no folder of this machine.
+
+    Args:
+        distilled: the set.
+        rows: of ``results.json``; may be empty.
+        versions: of the software that made the set.
+        files: what lies beside it in an export, by name.
+    """
+    files = files or {}
+    parts = [
+        _front_matter(distilled, files),
+        f"# {_title(distilled)}",
+        _summary(distilled, rows),
+        *(["## Files", _table(("file", "what it is"), files.items())] if files else []),
+        "## How it was made",
+        _table(("", ""), _making(distilled, versions).items()),
+        f"Again, with the same bits on the same machine: `{_command(distilled)}`",
+        *(["## What it is worth", _worth(distilled), _recalls(rows)] if rows else []),
+        "## How to train on it",
+        "With `lors` installed, this is the protocol that the set was measured with:",
+        f"```python\n{_training(distilled)}```",
+        f"To test it on pairs of your own, {_own(distilled)}:",
+        f"```python\n{TESTING}```",
+        _variations(distilled),
+        "## What it is not",
+        _caveats(distilled),
+        "## Licence",
+        "To be filled in by whoever publishes this set, above and here. The pairs derive from "
+        "the source data, so its licence has a say; `lors` claims no rights in them.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front_matter(distilled: DistilledSet, files: Mapping[str, str]) -> str:
+    count = len(distilled)
+    size = "n<1K" if count < 1000 else "1K<n<10K" if count < 10_000 else "10K<n<100K"
+    about: dict[str, Any] = {
+        "pretty_name": _title(distilled),
+        "tags": ["dataset-distillation", "image-text", "contrastive-learning", "lors"],
+        "size_categories": [size],
+    }
+    data = ["metadata.jsonl", "images/*.png"] if "metadata.jsonl" in files else ["pairs.jsonl"]
+    if files:
+        about["configs"] = [
+            {"config_name": "default", "data_files": [{"split": "train", "path": data}]}
+        ]
+    return f"---\n{LICENCE}{yaml.safe_dump(about, sort_keys=False, allow_unicode=True)}---"
+
+
+def _source(distilled: DistilledSet) -> str:
+    data = distilled.config.data
+    return data.name or data.source
+
+
+def _title(distilled: DistilledSet) -> str:
+    how = "distilled" if distilled.config.selection.kind is None else "selected"
+    return f"{len(distilled)} image-text pairs {how} from {_source(distilled)}"
+
+
+def _summary(distilled: DistilledSet, rows: Mapping[str, Any]) -> str:
+    real = f"{rows['full data']['pairs']:,} " if "full data" in rows else ""
+    what = (
+        f"{len(distilled)} synthetic pairs that stand for the {real}real ones"
+        if distilled.config.selection.kind is None
+        else f"{len(distilled)} pairs chosen from the {real}real ones"
+    )
+    return (
+        f"{what} of `{_source(distilled)}` when a CLIP-style dual encoder is trained: images, text "
+        "embeddings, and the similarity S between every image and every text. They hold as many "
+        f"numbers as {distilled.storage():.2f} plain pairs."
+    )
+
+
+def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, str]:
+    config = public_config(distilled.config)
+    encoder, similarity = config.encoder, config.similarity
+    if config.selection.kind is not None:
+        method = f"selection by {config.selection.kind}"
+    else:
+        method = f"{config.matching.kind} matching, {config.distill.iterations} iterations"
+    image_rate, text_rate = distilled.rates
+    return {
+        "method": method,
+        "data": f"{_source(distilled)}, the training split",
+        "an image": f"{_shape(distilled.pairs.images)} numbers, space `{encoder.space}`",
+        "a text": f"{_shape(distilled.pairs.texts)} numbers",
+        "similarity": _similarity(similarity, len(distilled)),
+        **_encoders(config),
+        "what trains": f"scope `{encoder.scope}`",
+        "loss": f"{config.loss}, temperature {encoder.temperature:g}",
+        "rates": f"{image_rate:.4g} (image), {text_rate:.4g} (text)",
+        "budget": f"{config.distill.budget} pairs",
+        "seed": str(config.seed),
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+
+
+def _similarity(config: SimilarityConfig, pairs: int) -> str:
+    if config.kind != "lowrank":
+        return config.kind
+    lors = "[LoRS](https://arxiv.org/abs/2406.03793)"
+    return f"low-rank ({lors}), rank {min(config.rank, pairs)}, α = {config.alpha:g}"
+
+
+def _encoders(config: Config) -> dict[str, str]:
+    encoder = config.encoder
+    if config.data.source == "embeddings":
+        return {"encoders": "unknown: the data came as embeddings"}
+    weights = encoder.image_weights or "none"
+    untrained = ", untrained" if encoder.text_weights == "none" else ""
+    return {
+        "image encoder": f"{encoder.image}, weights: {weights}, {encoder.size()} px",
+        "text encoder": f"{encoder.text}{untrained}",
+    }
+
+
+def _shape(tensor: Any) -> str:
+    return " × ".join(str(size) for size in tensor.shape[1:])
+
+
+def _command(distilled: DistilledSet) -> str:
+    kind = distilled.config.selection.kind
+    root = " data.root=FOLDER" if distilled.config.data.root is not None else ""
+    return f"lors {'distill' if kind is None else f'select {kind}'} config.yaml{root}"
+
+
+def _worth(distilled: DistilledSet) -> str:
+    scope = distilled.config.encoder.scope
+    return (
+        "Recall on the test split in percent, mean ± deviation over freshly trained networks, at "
+        f"the epoch with the best validation recall, within scope `{scope}`. IR: captions query "
+        "images; TR: images query captions."
+    )
+
+
+def _recalls(rows: Mapping[str, Any]) -> str:
+    def cell(value: Mapping[str, float]) -> str:
+        return f"{value['mean']:.1f} ± {value['std']:.1f}"
+
+    head = ("", "pairs", *(metric_label(metric) for metric in METRICS), "mean")
+    lines = (
+        (
+            name,
+            f"{row['pairs']:,}",
+            *(cell(row["recall"]["chosen"][metric]) for metric in (*METRICS, "mean")),
+        )
+        for name, row in rows.items()
+    )
+    return _table(head, lines)
+
+
+def _training(distilled: DistilledSet) -> str:
+    config = distilled.config
+    imports = ["import torch", "import torch.nn.functional as F", "from torch import nn", ""]
+    imports.append("import lors")
+    networks = _networks(distilled)
+    if any("MlpHead(" in line for line in networks):
+        imports.append("from lors.encoders.heads import MlpHead")
+    if any("feature_size(" in line for line in networks):
+        imports.append("from lors.encoders.image import feature_size")
+    if any("timm." in line for line in networks):
+        imports.insert(0, "import timm")
+    return TRAINING.format(
+        imports="\n".join(imports),
+        networks="\n".join(networks),
+        temperature=config.encoder.temperature,
+        half=config.evaluate.epochs // 2,
+        **config.evaluate.model_dump(),
+    )
+
+
+def _networks(distilled: DistilledSet) -> list[str]:
+    """Code for the two sides, as they are in the evaluation."""
+    encoder = distilled.config.encoder
+    lines, trunk = [], ""
+    if encoder.space == "features":
+        features = str(distilled.pairs.images.shape[1])
+    else:
+        features = "feature_size(trunk)"
+        lines.append(f"trunk = {_trunk(distilled)}")
+        trunk = "trunk, "
+    dim = str(encoder.embed_dim or features)
+    if encoder.scope == "heads" and distilled.image_standard is not None:
+        trunk += "distilled.image_standard, "
+    words = "distilled.text_trunk.tower(), " if encoder.scope == "all" else ""
+    if distilled.text_standard is not None:
+        words = "distilled.text_standard, "
+    for side, parts, head, inputs in (
+        ("image", trunk, encoder.image_head, features),
+        ("text", words, encoder.text_head, str(distilled.text_trunk.dim)),
+    ):
+        made = {"linear": f"nn.Linear({inputs}, {dim})", "mlp": f"MlpHead({inputs}, {dim})"}
+        lines.append(f"{side} = nn.Sequential({parts}{made.get(head, 'nn.Identity()')})")
+    return lines
+
+
+def _trunk(distilled: DistilledSet) -> str:
+    encoder, name = distilled.config.encoder, distilled.image_trunk.split("|")[0]
+    if encoder.scope == "heads":
+        return "distilled.frozen_trunk()"
+    pretrained = encoder.image_weights is not None
+    return f'timm.create_model("{name}", pretrained={pretrained}, num_classes=0).eval()'
+
+
+def _own(distilled: DistilledSet) -> str:
+    """What tests a network that was trained on the set."""
+    encoder = distilled.config.encoder
+    if distilled.config.data.source == "embeddings":
+        return "take image and text embeddings of the same encoders, as they are"
+    size = encoder.size()
+    images = f"`images = distilled.normalise(pixels)` of uint8 pixels (M, 3, {size}, {size})"
+    if encoder.space == "features":
+        images = f"`images`: features of {encoder.image} at {size} px, as they are"
+    texts = "`texts = distilled.embed(captions)`"
+    if encoder.scope == "all":
+        tokens = f"distilled.text_trunk.tokens(captions, {encoder.text_length})"
+        texts = f"`texts = torch.from_numpy({tokens}).long()`"
+    return f"take {images} and {texts}"
+
+
+def _variations(distilled: DistilledSet) -> str:
+    standardised = distilled.text_standard is not None
+    units = ", on standardised embeddings" if standardised else ""
+    fails = ", and without standardisation these rates did not train at all" if standardised else ""
+    return (
+        f"The set is made for this optimiser, its rates, its loss and its S{units}. Where others "
+        "were measured (`docs/own-loop.md` of lors), Adam cost a few points of mean recall, "
+        f"InfoNCE without S more{fails}."
+    )
+
+
+def _caveats(distilled: DistilledSet) -> str:
+    config = distilled.config
+    if config.selection.kind is not None:
+        first = (
+            "The pairs are not synthetic: they are images and captions of the source data. Who "
+            "publishes them publishes a part of it."
+        )
+    elif config.encoder.space == "features":
+        first = (
+            "The images are not pictures: they are features of the image encoder, learned so that "
+            "training on them resembles training on the real data. The real images nearest to "
+            "them are left out on purpose: whether they may be passed on is for their licence."
+        )
+    else:
+        noise = config.distill.init == "noise"
+        start = "noise" if noise else "real images, and may still show them"
+        first = (
+            "The images are not photos: they were learned so that training on them resembles "
+            f"training on the real data, and what they show need not exist. They began as {start}."
+        )
+    lines = (
+        first,
+        "The texts are embeddings. A caption beside a pair is only the one of the training split "
+        "whose embedding is nearest: it is quoted from the source data, and need not describe the "
+        "image.",
+        "It is made for the encoders, scope and loss above. With others it may be worth less.",
+        "It cannot show what the source data lacks, and has its biases.",
+    )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    every = [head, ["---"] * len(head), *lines]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in every)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -1,0 +1,123 @@
+"""The files of a run directory, and whether it holds the run that is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lors.files import artifacts
+from lors.config import Config, difference, load_config
+from lors.system.errors import InputError
+from lors.evaluation.results import MeasuredRow
+
+__all__ = [
+    "CARD",
+    "CONFIG",
+    "DATA",
+    "LOG",
+    "RESULTS",
+    "SELECTION",
+    "SET",
+    "check_data",
+    "check_folder",
+    "read_results",
+    "saved_results",
+]
+
+CONFIG, SET = "config.yaml", "distilled.safetensors"
+LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
+DATA, SELECTION = "data.json", "selection.csv"
+
+
+def check_folder(out: Path, config: Config) -> None:
+    """Refuse a run directory that holds something else; a longer version of its run may go on.
+
+    Not so one whose learning rates follow a schedule: a longer one is another from the start.
+
+    Raises:
+        InputError: it holds another run, or something that is not a run.
+    """
+    path = out / CONFIG
+    if path.is_file():
+        theirs = load_config(path)
+        words = {"description", "expected", "trackers"}
+        ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
+        longer = config.distill.iterations >= theirs.distill.iterations
+        if longer and config.distill.schedule == "constant":
+            found["distill"]["iterations"] = config.distill.iterations
+        differs = difference(ours, found)
+        if differs:
+            raise InputError(
+                f"{str(out)!r} holds a run with another configuration ({'; '.join(differs)}): "
+                "choose another --out, or delete it"
+            )
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise InputError(
+            f"{str(out)!r} is not an empty folder and holds no run: choose another --out"
+        )
+
+
+def check_data(out: Path, fingerprint: str) -> None:
+    """Refuse to go on with a run that began with other data, as ``DATA`` says.
+
+    Args:
+        out: the run directory.
+        fingerprint: of what the data holds.
+
+    Raises:
+        InputError: the run began with other data.
+    """
+    try:
+        theirs = json.loads((out / DATA).read_text("utf-8"))
+        differs = theirs["fingerprint"] != fingerprint
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        differs = False  # a run of before, or damaged: nothing is known of its data
+    if differs:
+        raise InputError(
+            f"the data has changed since the run in {str(out)!r} began: choose another --out, or "
+            "put the data back"
+        )
+
+
+def read_results(out: Path, config: Config) -> dict[str, Any]:
+    """The results of this run so far; those of a shorter run do not count."""
+    empty = {
+        "iterations": config.distill.iterations,
+        "seconds_to_distil": None,
+        "peak_memory": None,
+        "versions": artifacts.versions(),
+        "rows": {},
+    }
+    results = saved_results(out)
+    return results if results.get("iterations") == config.distill.iterations else empty
+
+
+def saved_results(out: Path) -> dict[str, Any]:
+    """The content of ``results.json``; without the file, only that there are no rows.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = out / RESULTS
+    empty: dict[str, Any] = {"seconds_to_distil": None, "peak_memory": None, "rows": {}}
+    if not path.is_file():
+        return empty
+    try:
+        results = {**empty, **json.loads(path.read_text("utf-8"))}
+        _Results.model_validate(results)
+        return results
+    except (ValueError, TypeError, RecursionError):
+        raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
+
+
+class _Results(BaseModel):
+    """What is read of ``results.json``."""
+
+    model_config = ConfigDict(strict=True)
+
+    seconds_to_distil: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    peak_memory: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    rows: dict[str, MeasuredRow]

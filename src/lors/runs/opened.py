@@ -1,0 +1,76 @@
+"""A run or a set opened for looking at: what it began with, what it learned, how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lors.config import load_config
+from lors.sets.distilled import DistilledSet
+from lors.system.errors import InputError
+from lors.runs.folders import LOG, SET, saved_results
+from lors.runs.metrics import read_metrics
+from lors.system.progress import Progress
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.workbench import Workbench
+
+__all__ = ["Run"]
+
+
+class Run:
+    """What a run left behind, and the data behind it.
+
+    Reading the results needs nothing but the files; whatever compares with real pairs also loads
+    the data, from where the run found it unless an override says otherwise.
+
+    Args:
+        path: a run directory, or a distilled set alone.
+        overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
+        progress: who to tell about long work.
+
+    Raises:
+        InputError: the path holds no set, or a damaged one.
+    """
+
+    def __init__(
+        self, path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+    ) -> None:
+        path = Path(path)
+        self.set_path = path / SET if path.is_dir() else path
+        self.folder = self.set_path.parent
+        if path.is_dir() and not self.set_path.is_file():
+            raise InputError(
+                f"{str(path)!r} holds no {SET}: give the folder of a run that has ended"
+            )
+        self.distilled = DistilledSet.load(self.set_path)
+        saved = self.distilled.config.model_dump(mode="json")
+        self.config = load_config(saved, overrides)
+        self.progress = progress
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """The content of ``results.json``; its ``rows`` are empty for a set alone."""
+        return saved_results(self.folder)
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The records of ``metrics.jsonl`` that are whole; none for a selection."""
+        path = self.folder / LOG
+        found = read_metrics(path)
+        if found.damaged and self.progress is not None:
+            self.progress.say(found.warning(path))
+        return found.records
+
+    @cached_property
+    def bench(self) -> Workbench:
+        """The real pairs and encoders, with the text trunk and standardisation of the set."""
+        return Workbench(self.config, self.progress, like=self.distilled)
+
+    @cached_property
+    def start(self) -> SyntheticPairs:
+        """The pairs before distillation; those of a selection are the set itself."""
+        if self.config.selection.kind is not None:
+            return self.distilled.pairs
+        return self.bench.start()

@@ -1,0 +1,1 @@
+"""Sets: synthetic pairs, which are learned, and the distilled set, which is kept."""

@@ -1,0 +1,310 @@
+"""The distilled set: the artefact a user keeps, shares and trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lors.config import Config, load_config
+from lors.encoders import DualEncoder, Standard, TextTrunk
+from lors.encoders.image import frozen_trunk, trunk_key
+from lors.encoders.text import kind_of, restore_text_trunk
+from lors.files import artifacts
+from lors.files.headers import restoring
+from lors.losses import LOSSES, Loss
+from lors.sets.synthetic import SyntheticPairs
+from lors.similarity import SIMILARITIES, build_similarity
+from lors.system.errors import InputError, choose
+from lors.system.progress import Silent
+from lors.system.seeding import generator
+from lors.training import Batch
+
+__all__ = ["DistilledSet", "as_pixels"]
+
+KIND = "distilled set"
+STANDARDS = ("image_standard", "text_standard")
+
+
+def as_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Normalised images for looking at. Shape: (N, 3, size, size) -> the same, uint8"""
+    scale, shift = (images.new_tensor(values).view(-1, 1, 1) for values in (std, mean))
+    return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
+
+
+@dataclass(frozen=True)
+class DistilledSet:
+    """Synthetic pairs and everything needed to train with them.
+
+    >>> distilled = DistilledSet.load("runs/demo/distilled.safetensors")  # doctest: +SKIP
+    >>> for images, texts, similarity in distilled.batches(20): ...  # doctest: +SKIP
+
+    ``images``, ``texts``, ``batches`` and ``embed`` are in the units of the data: embeddings as the
+    trunks, or the user, gave them. A network that is to train at the rates of the set standardises
+    them first, as in ``nn.Sequential(distilled.text_standard, nn.Linear(…))``.
+
+    Args:
+        pairs: images, texts, similarity and inner rates, with features and texts standardised, as
+            the heads of a ``DualEncoder`` take them.
+        config: the configuration it was made with: encoders, loss, protocol, seed.
+        text_trunk: embeds new captions as the set's texts are embedded.
+        mean: of the pixel normalisation, per channel; empty in space features.
+        std: likewise.
+        image_trunk: identifies the image trunk and its weights.
+        image_standard: scope heads: standardises the features of the image trunk; in space
+            features, the images of the set are such features.
+        text_standard: standardises the embeddings of the text trunk.
+    """
+
+    pairs: SyntheticPairs
+    config: Config
+    text_trunk: TextTrunk
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    image_trunk: str
+    image_standard: Standard | None = None
+    text_standard: Standard | None = None
+
+    def __post_init__(self) -> None:
+        budget = self.config.distill.budget
+        if self.pairs.storage() > budget:
+            raise InputError(
+                f"{len(self.pairs)} pairs with a {self.config.similarity.kind} similarity hold as "
+                f"many numbers as {self.pairs.storage():.2f} plain pairs, more than the budget of "
+                f"{budget}: use fewer pairs, a lower similarity.rank or a larger distill.budget"
+            )
+        self.pairs.requires_grad_(False)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def loss(self) -> Loss:
+        """The contrastive loss that the set was made for."""
+        return choose(LOSSES, self.config.loss, "loss")
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The learned learning rates of the image side and the text side."""
+        image, text = self.pairs.rates.tolist()
+        return image, text
+
+    def storage(self) -> float:
+        """Storage in pair-equivalents: how many plain pairs hold as many numbers."""
+        return self.pairs.storage()
+
+    @property
+    def images(self) -> Tensor:
+        """Pixels as ``normalise`` gives them, or features as the data has them. Shape: (N, …)"""
+        images = self.pairs.images.detach()
+        features = self.config.encoder.space == "features"
+        return self.image_standard.inverse(images) if features and self.image_standard else images
+
+    @property
+    def texts(self) -> Tensor:
+        """Embeddings as the text trunk gives them; in scope all, of tokens. Shape: (N, …)"""
+        texts = self.pairs.texts.detach()
+        return self.text_standard.inverse(texts) if self.text_standard else texts
+
+    @property
+    def similarity(self) -> Tensor:
+        """S. Shape: (N, N)"""
+        return self.pairs.similarity.matrix().detach()
+
+    def normalise(self, pixels: Tensor) -> Tensor:
+        """Photos as the images of the set are. Shape: (M, 3, size, size), uint8 -> floats
+
+        Raises:
+            InputError: the set is in space features.
+        """
+        if self.config.encoder.space == "features":
+            raise InputError("a set of features has no pixels: encode photos with its image trunk")
+        mean, std = (
+            torch.tensor(v).view(-1, 1, 1).to(pixels.device) for v in (self.mean, self.std)
+        )
+        return (pixels / 255 - mean) / std
+
+    def frozen_trunk(self) -> nn.Module:
+        """The frozen image trunk that the set was made with, in scope heads.
+
+        Raises:
+            InputError: it trains along, it is not known, or its weights are not here.
+        """
+        encoder = self.config.encoder
+        if encoder.scope != "heads" or self.image_trunk.startswith("given|"):
+            raise InputError("this set was not made with a frozen image trunk")
+        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+            raise InputError(
+                f"this set was made with other weights of {encoder.image!r} than those of "
+                f"{encoder.image_weights!r}: put the same file there"
+            )
+        return frozen_trunk(encoder, torch.device("cpu"))
+
+    def pixels(self) -> Tensor:
+        """The images for looking at. Shape: (N, 3, size, size), uint8
+
+        Raises:
+            InputError: the set is in space features.
+        """
+        if self.config.encoder.space == "features":
+            raise InputError("a set of features has no pixels to look at")
+        return as_pixels(self.pairs.images, self.mean, self.std)
+
+    def embed(self, captions: Sequence[str]) -> Tensor:
+        """New captions as ``texts`` are embedded. Shape: (C, text_dim)"""
+        if isinstance(captions, str) or not captions:
+            raise InputError("give a list of one or more captions")
+        return torch.from_numpy(self.text_trunk.embed(captions, Silent()))
+
+    def images_for(self, model: DualEncoder) -> Tensor:
+        """The images as a network wants them that normalises pixels in another way."""
+        if (model.mean, model.std) == (self.mean, self.std):
+            return self.pairs.images.detach()
+        images = self.pairs.images.detach()
+        mean, std, new_mean, new_std = (
+            images.new_tensor(values).view(-1, 1, 1)
+            for values in (self.mean, self.std, model.mean, model.std)
+        )
+        return (images * std + mean - new_mean) / new_std
+
+    def batches(
+        self, batch_size: int = 128, seed: int = 0, model: DualEncoder | None = None
+    ) -> Iterator[Batch]:
+        """One shuffled pass over the set as (images, texts, S of the batch).
+
+        Args:
+            batch_size: pairs per batch.
+            seed: draws the order.
+            model: if given, images and texts come as its trainable part takes them.
+        """
+        if batch_size < 1:
+            raise InputError(f"a batch holds at least one pair, not {batch_size}")
+        pairs = self.pairs
+        if model is None:
+            pairs = SyntheticPairs(self.images, self.texts, pairs.similarity).requires_grad_(False)
+        inputs = model.freeze(self.images_for(model)) if model else pairs.images
+        order = pairs.passes(batch_size, generator(seed, "batches"))
+        count = -(-len(self) // batch_size)
+        for index in islice(order, count):
+            yield from pairs.gather([index], inputs.__getitem__)
+
+    def save(self, path: str | Path) -> None:
+        """Write the set as one safetensors file with a JSON header."""
+        trunk_header, trunk_tensors = self.text_trunk.state()
+        header = {
+            "config": self.config.model_dump(mode="json"),
+            "pairs": len(self),
+            "storage": self.storage(),
+            "mean": self.mean,
+            "std": self.std,
+            "image_trunk": self.image_trunk,
+            "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
+            "versions": artifacts.versions(),
+        }
+        groups = {"text_trunk": trunk_tensors}
+        for name in STANDARDS:
+            standard = getattr(self, name)
+            if standard is not None:
+                groups[name] = standard.state_dict()
+        tensors = dict(self.pairs.state_dict())
+        tensors |= {f"{group}.{k}": t for group, ts in groups.items() for k, t in ts.items()}
+        artifacts.save(Path(path), KIND, header, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> DistilledSet:
+        """Read a set.
+
+        Raises:
+            InputError: the file is absent, damaged, of a newer format, or over its budget.
+        """
+        header, tensors = artifacts.load(Path(path), KIND)
+        with restoring(path):
+            return cls._restore(header, tensors)
+
+    @classmethod
+    def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
+        config, count = load_config(header["config"]), header["pairs"]
+        choose(LOSSES, config.loss, "loss")
+        groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
+        for name, tensor in tensors.items():
+            group, _, rest = name.partition(".")
+            known = group in groups
+            groups[group if known else ""][rest if known else name] = tensor
+        own = groups[""]
+        _check_pairs(config, count, own)
+        similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
+        pairs = SyntheticPairs(own["images"], own["texts"], similarity)
+        pairs.load_state_dict(own)
+        saved = header["text_trunk"]
+        trunk = restore_text_trunk(saved["kind"], config.encoder, saved, groups["text_trunk"])
+        standards = {name: Standard(**groups[name]) for name in STANDARDS if groups[name]}
+        made = cls(
+            pairs,
+            config,
+            trunk,
+            tuple(header["mean"]),
+            tuple(header["std"]),
+            header["image_trunk"],
+            **standards,
+        )
+        made._check_sizes()
+        return made
+
+    def _check_sizes(self) -> None:
+        """Refuse parts that come from different sets."""
+        encoder, images, texts = self.config.encoder, self.pairs.images, self.pairs.texts
+        wanted = {"text_standard": self.text_trunk.dim}
+        if encoder.space == "features":
+            wanted["image_standard"] = images.shape[1]
+        elif len(self.mean) != len(self.std) or len(self.mean) not in (1, images.shape[1]):
+            raise ValueError("mean and std of the pixels must be given for each channel")
+        if encoder.scope != "all" and texts.shape[1] != self.text_trunk.dim:
+            raise ValueError(
+                f"texts of {texts.shape[1]} numbers are no embeddings of a text trunk that gives "
+                f"{self.text_trunk.dim}"
+            )
+        for name in STANDARDS:
+            standard = getattr(self, name)
+            if standard is None:
+                continue
+            size = wanted.get(name, len(standard.mean.reshape(-1)))
+            if not all(_takes(part, images) for part in (standard.mean, standard.scale)):
+                raise ValueError(f"{name} is {standard.mean.dtype} and {standard.scale.dtype}")
+            if standard.mean.shape != (size,) or standard.scale.shape or not standard.scale > 0:
+                raise ValueError(f"{name} does not standardise {size} numbers")
+
+
+def _takes(part: Tensor, images: Tensor) -> bool:
+    """Whether a part of a standardisation leaves numbers of the type that networks here take."""
+    widest = torch.promote_types(torch.float32, images.dtype)
+    return part.is_floating_point() and torch.promote_types(part.dtype, widest) == widest
+
+
+def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are no synthetic pairs, before a similarity of their size is built."""
+    image_dims = 4 if config.encoder.space == "pixels" else 2
+    text_dims = 3 if config.encoder.scope == "all" else 2
+    for name, dims in (("images", image_dims), ("texts", text_dims), ("rates", 1)):
+        if name not in tensors:
+            raise ValueError(f"it holds no {name}")
+        shape, pairs = tuple(tensors[name].shape), 2 if name == "rates" else count
+        if len(shape) != dims or shape[0] != pairs or not tensors[name].numel():
+            raise ValueError(f"{name} of shape {shape} do not fit {count} pairs")
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point() or tensor.dtype != tensors["images"].dtype:
+            raise ValueError(f"{name} are {tensor.dtype} and images {tensors['images'].dtype}")
+    if not (tensors["rates"] > 0).all():
+        raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
+    kind = choose(SIMILARITIES, config.similarity.kind, "similarity")
+    found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
+    wanted = kind.stored(config.similarity, count)
+    if found != wanted:
+        raise ValueError(
+            f"a {config.similarity.kind} similarity of {count} pairs holds {wanted} numbers, "
+            f"not {found}"
+        )

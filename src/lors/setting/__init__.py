@@ -1,0 +1,1 @@
+"""The setting: what one configuration works on."""

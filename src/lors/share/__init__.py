@@ -1,0 +1,1 @@
+"""Sharing: exports, the Hub, the retriever."""

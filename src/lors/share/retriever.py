@@ -1,0 +1,229 @@
+"""The retriever: a dual encoder trained on a distilled set, kept to find photos by words."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lors.config import EncoderConfig
+from lors.data.cache import item_pixels
+from lors.data.images import decode_image
+from lors.data.pairs import Item
+from lors.data.shards import Features
+from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
+from lors.encoders.given_text import GivenText
+from lors.encoders.image import feature_size, image_trunk, normalisation
+from lors.encoders.text import kind_of, restore_text_trunk
+from lors.encoders.transformers_text import TransformersText
+from lors.evaluation.protocol import train_on
+from lors.files import artifacts
+from lors.files.headers import restoring
+from lors.sets.distilled import DistilledSet
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.resolve import find_device
+from lors.system.errors import InputError
+from lors.system.progress import Silent
+from lors.system.seeding import derive_seed
+
+__all__ = ["Retriever"]
+
+KIND = "retriever"
+
+
+@dataclass(frozen=True)
+class Retriever:
+    """A trained dual encoder with its text trunk: photos and words in one space.
+
+    >>> retriever = Retriever.train(DistilledSet.load("distilled.safetensors"))  # doctest: +SKIP
+    >>> photos = retriever.embed_photos(["a.jpg", "b.jpg"])  # doctest: +SKIP
+    >>> retriever.search("a dog on a beach", photos, count=1)  # doctest: +SKIP
+    [(1, 0.83)]
+
+    It is made on the CPU; ``retriever.model.to("cuda")`` moves it.
+
+    Args:
+        model: takes photos as pixels, also where it was trained on features.
+        encoder: how the model is built.
+        text_trunk: embeds words for the model's text side.
+    """
+
+    model: DualEncoder
+    encoder: EncoderConfig
+    text_trunk: TextTrunk
+
+    @classmethod
+    def train(cls, distilled: DistilledSet, seed: int = 0, device: str = "auto") -> Retriever:
+        """Train a network on a set alone, by the protocol that it was made for.
+
+        Args:
+            distilled: what to train on.
+            seed: draws the initial weights and the order of the pairs.
+            device: where to train.
+
+        Raises:
+            InputError: the set was made of given embeddings, or its image trunk is not here.
+        """
+        config, trunk = distilled.config, distilled.text_trunk
+        if isinstance(trunk, GivenText):
+            raise InputError(
+                "a set of given embeddings names no trunks that could embed photos and words: "
+                "train on it with lors.train_on"
+            )
+        standards = (distilled.image_standard, distilled.text_standard)
+        sees = distilled.frozen_trunk() if config.encoder.scope == "heads" else None
+        features = config.encoder.space == "features"
+        keys = (seed, KIND)
+        frozen = _frozen(trunk, config.encoder, sees, *standards)
+        model = build_dual_encoder(config.encoder, frozen, derive_seed(*keys))
+        if features:
+            model.trunk, model.mean, model.std = None, (), ()  # what it trains on has been through
+        model.to(where := find_device(device), distilled.pairs.images.dtype)
+        old = distilled.pairs
+        images, texts = distilled.images_for(model), old.texts.detach()
+        pairs = SyntheticPairs(images, texts, copy.deepcopy(old.similarity), old.rates.tolist())
+        pairs.to(where)
+        train_on(pairs, model, distilled.loss, config.evaluate, *keys)
+        if features and sees is not None:
+            model.trunk, (model.mean, model.std) = sees, normalisation(sees)
+        return cls(model.cpu().float().requires_grad_(False), config.encoder, trunk)
+
+    def embed_photos(self, photos: Sequence[str | Path], batch: int = 64) -> Tensor:
+        """Image files in the joint space, normalised. Shape: (M, d)
+
+        Raises:
+            InputError: a file is not there, or is no image.
+        """
+        size, parts = self.encoder.size(), []
+        for start in range(0, len(photos), batch):
+            pixels = [_pixels(Path(photo), size) for photo in photos[start : start + batch]]
+            parts.append(self.embed_pixels(np.stack(pixels)))
+        if not parts:
+            raise InputError("give one or more photos")
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def embed_pixels(self, pixels: Features, batch: int = 64) -> Tensor:
+        """Decoded images in the joint space. Shape: (M, 3, size, size), uint8 -> (M, d)"""
+        model, device = self.model, self._device
+        parts = []
+        for start in range(0, len(pixels), batch):
+            some = torch.from_numpy(np.array(pixels[start : start + batch])).to(device)
+            parts.append(model.embed_images(model.freeze(model.normalise(some))))
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def embed_texts(self, texts: Sequence[str]) -> Tensor:
+        """Words in the joint space, normalised. Shape: (C, d)"""
+        if isinstance(texts, str) or not texts:
+            raise InputError("give a list of one or more texts")
+        trunk, model = self.text_trunk, self.model
+        if self.encoder.scope == "all" and isinstance(trunk, TransformersText):
+            tokens = torch.from_numpy(trunk.tokens(texts, self.encoder.text_length))
+            return model.embed_texts(tokens.to(self._device, torch.long))
+        embedded = torch.from_numpy(trunk.embed(texts, Silent())).to(self._device)
+        return model.embed_texts(model.text_standard(embedded))
+
+    def search(self, query: str, photos: Tensor, count: int = 5) -> list[tuple[int, float]]:
+        """The photos that fit a query best, with their cosines, best first.
+
+        Args:
+            query: in words.
+            photos: as ``embed_photos`` gives them. Shape: (M, d)
+            count: how many to find.
+        """
+        cosines = photos @ self.embed_texts([query])[0]
+        best = cosines.topk(min(count, len(cosines)))
+        return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file; of a text trunk that has a name, only the name."""
+        trunk_header, trunk_tensors = self.text_trunk.state()
+        encoder = self.encoder.model_copy(update={"image_weights": None})  # they are in the file
+        header = {
+            "encoder": encoder.model_dump(mode="json"),
+            "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
+            "versions": artifacts.versions(),
+        }
+        tensors = {f"model.{k}": t.clone() for k, t in self.model.state_dict().items()}
+        tensors |= {f"text_trunk.{k}": t for k, t in trunk_tensors.items()}
+        artifacts.save(Path(path), KIND, header, tensors)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Retriever:
+        """Read a retriever.
+
+        Raises:
+            InputError: the file is absent, damaged, or of a newer format.
+        """
+        header, tensors = artifacts.load(Path(path), KIND)
+        with restoring(path):
+            return cls._restore(header, tensors)
+
+    @classmethod
+    def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Retriever:
+        encoder, saved = EncoderConfig.model_validate(header["encoder"]), header["text_trunk"]
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "text_trunk": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        weights = parts["model"]
+        trunk = restore_text_trunk(saved["kind"], encoder, saved, parts["text_trunk"])
+        blank = trunk
+        if encoder.scope == "all" and isinstance(trunk, TransformersText):
+            blank = TransformersText(trunk.name, trunk.pooling, "none")  # its weights are here
+
+        def build() -> DualEncoder:
+            sees, dims = None, {"text_standard": trunk.dim}
+            if encoder.scope == "heads":
+                sees = image_trunk(encoder.image, None, encoder.size()).eval()
+                dims["image_standard"] = feature_size(sees)
+            standards = {
+                name: Standard(torch.zeros(dim), torch.ones(()))
+                for name, dim in dims.items()
+                if f"{name}.mean" in weights
+            }
+            frozen = _frozen(blank, encoder, sees, **standards)
+            return build_dual_encoder(encoder, frozen, seed=0)
+
+        with torch.device("meta"):  # takes no memory for what a header merely claims
+            expected = {name: t.shape for name, t in build().state_dict().items()}
+        found = {name: t.shape for name, t in weights.items()}
+        if found != expected:
+            wrong = min(set(found.items()) ^ set(expected.items()))
+            raise ValueError(f"the weights do not fit the network: see {wrong[0]!r}")
+        model = build()
+        model.load_state_dict(weights)
+        return cls(model.requires_grad_(False), encoder, trunk)
+
+
+def _frozen(
+    trunk: TextTrunk,
+    encoder: EncoderConfig,
+    sees: nn.Module | None,
+    image_standard: Standard | None = None,
+    text_standard: Standard | None = None,
+) -> Frozen:
+    """What does not train, without any data."""
+    if encoder.scope == "all" and isinstance(trunk, TransformersText):
+        return Frozen(trunk.dim, text_tower=trunk.tower)
+    dim = None if sees is None else feature_size(sees)
+    return Frozen(trunk.dim, dim, sees, image_standard, text_standard)
+
+
+def _pixels(photo: Path, size: int) -> np.ndarray:
+    """A photo as those of the training data are seen. Shape: (3, size, size), uint8"""
+    if not photo.is_file():
+        raise InputError(f"there is no photo {str(photo)!r}")
+    return item_pixels(Item(str(photo), (), partial(decode_image, photo, str(photo))), size)

@@ -1,1 +1,0 @@
-"""Sharing a set: its card, a plain folder of it, and the Hugging Face Hub."""

@@ -1,0 +1,1 @@
+"""Looking at results: report, figures, analyses."""

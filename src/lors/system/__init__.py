@@ -1,0 +1,1 @@
+"""The ground floor: errors, progress, seeds, devices, processes, locks, signals, time, memory."""

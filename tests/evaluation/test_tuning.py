@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from lors.config import load_config
+from lors.encoders import DualEncoder
+from lors.evaluation.tuning import candidates, tune
+from lors.runs.folders import SET
+from lors.runs.pipeline import run
+from lors.sets.distilled import DistilledSet
+from lors.setting.resolve import resolve
+from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
+from tests.conftest import random_pairs
+
+
+def test_a_learned_similarity_keeps_its_loss_when_rates_are_tuned(tmp_path: Path) -> None:
+    overrides = ["matching.kind=distribution", "loss=bce", "distill.evaluate_every=0"]
+    run(load_config("tiny", overrides), tmp_path, references=False)
+    assert DistilledSet.load(tmp_path / SET).config.loss == "bce"
+
+
+@pytest.mark.parametrize("kind", ["gradient", "distribution"])
+def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Path) -> None:
+    low = [f"distill.learning_rates.{part}=0.001" for part in ("images", "texts", "similarity")]
+    overrides = [f"matching.kind={kind}", "loss=nce", "similarity.kind=identity", *low]
+    tried = ["evaluate.tried_losses=[bce, ence]", "evaluate.tried_rates=[0.02, 0.2]"]
+    results = run(load_config("tiny", [*overrides, *tried]), tmp_path, references=False)
+    kept = DistilledSet.load(tmp_path / SET)
+    assert kept.config.loss in ("bce", "ence")
+    assert kept.rates[0] == kept.rates[1]
+    assert any(kept.rates[0] == pytest.approx(rate) for rate in (0.02, 0.2))
+    note = results["rows"]["distilled set"]["note"]
+    assert note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
+
+
+def test_rates_of_the_experts_are_tried_where_their_sides_differ() -> None:
+    same = candidates(load_config("tiny"))
+    rates = load_config("tiny").evaluate.tried_rates
+    assert same == [(rate, rate) for rate in rates]
+    both = candidates(load_config("tiny", ["experts.rate=0.01", "experts.text_rate=1.0"]))
+    assert both[: len(rates)] == same
+    assert (0.01, 1.0) in both
+    assert all(text == pytest.approx(100 * image) for image, text in both[len(rates) :])
+
+
+def test_an_unknown_loss_to_try_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'nce'"):
+        resolve(load_config("tiny", ["evaluate.tried_losses=[nec]"]))
+
+
+def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overrides = ["encoder.scope=heads", "encoder.image_head=linear"]
+    bench = Workbench(load_config("tiny", overrides))
+    pairs = random_pairs(bench)
+    encoded, freeze = [], DualEncoder.freeze
+
+    def counted(model: DualEncoder, images: Tensor) -> Tensor:
+        encoded.append(len(images))
+        return freeze(model, images)
+
+    monkeypatch.setattr(DualEncoder, "freeze", counted)
+    tune(bench, pairs)
+    assert encoded == [len(pairs)]

@@ -1,0 +1,150 @@
+"""The command line in processes of their own, ended in the ways that processes end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from lors.config import load_config
+from lors.files.artifacts import load
+from lors.runs.folders import SET
+from lors.runs.logbook import Logbook
+from lors.runs.pipeline import run
+from lors.system.errors import InputError
+
+SETTINGS = ["distill.iterations=60", "distill.checkpoint_every=50", "distill.evaluate_every=0"]
+
+
+def command(out: Path, *options: str) -> list[str]:
+    """``lors distill tiny``, perhaps with options of Python."""
+    words = [sys.executable, *options, "-m", "lors", "distill", "tiny", *SETTINGS]
+    return [*words, "--no-references", "--out", str(out)]
+
+
+def start(out: Path, limit: int | None = None) -> subprocess.Popen[str]:
+    """It in the background, perhaps with a limit on the size of files."""
+    return subprocess.Popen(
+        command(out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=None
+        if limit is None
+        else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+def lines(out: Path) -> int:
+    path = out / "metrics.jsonl"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def wait_for_iterations(process: subprocess.Popen[str], out: Path, count: int) -> None:
+    while lines(out) < count:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
+    out = tmp_path_factory.mktemp("whole")
+    run(load_config("tiny", SETTINGS), out, references=False)
+    return load(out / SET, "distilled set")[1]
+
+
+def check_it_continues(out: Path, uninterrupted: dict[str, torch.Tensor]) -> None:
+    run(load_config("tiny", SETTINGS), out, references=False)
+    found = load(out / SET, "distilled set")[1]
+    assert all(torch.equal(found[name], tensor) for name, tensor in uninterrupted.items())
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+)
+def test_a_run_ended_by_a_signal_continues_to_the_same_bits(
+    number: int, code: int, tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
+) -> None:
+    with start(tmp_path) as process:
+        wait_for_iterations(process, tmp_path, 5)
+        with pytest.raises(InputError, match="another process is working"):
+            run(load_config("tiny", SETTINGS), tmp_path, references=False)
+        process.send_signal(number)
+        _, errors = process.communicate()
+    assert process.returncode == code
+    if number != signal.SIGKILL:
+        assert "The same command continues where it stopped" in errors
+        assert Logbook(tmp_path).reached() == lines(tmp_path)  # the step was finished and saved
+    check_it_continues(tmp_path, uninterrupted)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["typer.core", "torch.storage"])
+def test_a_signal_while_it_loads_ends_it_without_a_traceback(
+    module: str, number: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        command(tmp_path / "run", "-X", "importtime"),  # a line for each module, once it is there
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.split()[-1] == module for line in process.stderr)
+        process.send_signal(number)
+        _, errors = process.communicate()
+    assert process.returncode in (-number, 128 + number)  # which shells tell as 128 + number
+    assert "Traceback" not in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_terminal_is_closed_saves_its_step(
+    tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
+) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(sys.executable, command(tmp_path), {**os.environ, "OMP_NUM_THREADS": "1"})
+    while lines(tmp_path) < 5:
+        os.read(terminal, 4096)  # what it shows; ends with an error if it does
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 129
+    assert Logbook(tmp_path).reached() == lines(tmp_path)
+    check_it_continues(tmp_path, uninterrupted)
+
+
+def test_a_full_disk_is_a_sentence_and_the_last_good_state_stays(
+    tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
+) -> None:
+    with start(tmp_path) as process:
+        wait_for_iterations(process, tmp_path, 5)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    before = Logbook(tmp_path).reached()
+    smaller = (tmp_path / "checkpoint.safetensors").stat().st_size // 2
+    with start(tmp_path, limit=smaller) as process:
+        _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "What was saved before is whole" in errors
+    assert "Traceback" not in errors
+    assert Logbook(tmp_path).reached() == before
+    check_it_continues(tmp_path, uninterrupted)
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with start(tmp_path / "file" / "run") as process:
+        _, errors = process.communicate()
+    assert process.returncode in (1, 2)
+    assert "error: " in errors
+    assert "Traceback" not in errors

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+from torch.distributed import FileStore  # type: ignore[attr-defined]
+
+from lors.system import ranks
+from lors.system.errors import InputError
+from tests.ranks import run_ranks
+
+
+def exchanged(offset: int) -> list[object]:
+    own = torch.full((2, 2), float(ranks.rank() + offset))
+    ranks.total([own])
+    everyone = ranks.gather({"rank": ranks.rank()})
+    return [own.tolist(), everyone, ranks.divide(range(5), lambda item: item * item)]
+
+
+def stuck() -> None:
+    time.sleep(60)
+
+
+def fails_on_one() -> None:
+    if ranks.rank() == 1:
+        raise InputError("a bad rank")
+    ranks.gather(0)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_ranks_tell_each_other_numbers_and_json(size: int) -> None:
+    everyone = [{"rank": rank} for rank in range(size)]
+    whole = float(sum(range(size)) + 3 * size)
+    expected = [[[whole, whole], [whole, whole]], everyone, [0, 1, 4, 9, 16]]
+    assert run_ranks(size, exchanged, 3) == [expected] * size
+
+
+def test_a_rank_that_fails_or_hangs_is_reported_at_once() -> None:
+    with pytest.raises(AssertionError, match=r"rank 0: [\s\S]*could not reach[\s\S]*a bad rank"):
+        run_ranks(2, fails_on_one, limit=30)
+    with pytest.raises(AssertionError, match=r"ranks \[0, 1\] took over 1 s"):
+        run_ranks(2, stuck, limit=1)
+
+
+def sent_alone() -> list[object]:
+    with ranks.alone():
+        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.first(lambda: "y")]
+
+
+def test_a_rank_can_work_as_if_alone() -> None:
+    assert run_ranks(2, sent_alone) == [[0, 1, ["x"], "y"]] * 2
+
+
+def raised() -> list[str]:
+    def refuse() -> None:
+        raise InputError("rank 0 refuses")
+
+    with pytest.raises(InputError) as error:
+        ranks.first(refuse)
+    return [str(error.value)]
+
+
+def test_what_rank_0_raises_is_raised_on_all() -> None:
+    assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
+
+
+def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
+    """As torchrun does it: the store outlives them, and one is quicker than the other."""
+    store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
+
+    def start(rank: int, late: float) -> str:
+        time.sleep(late)
+        return ranks._this_start(store, rank, 2, patience)
+
+    names = []
+    for late in (0.0, 0.3, 0.1):
+        with ThreadPoolExecutor() as pool:
+            first, second = pool.map(start, (0, 1), (0.0, late))
+        assert first == second
+        names.append(first)
+    assert len(set(names)) == 3
