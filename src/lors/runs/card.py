@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from lors.config import Config, SimilarityConfig
-from lors.sets.distilled import DistilledSet
-from lors.evaluation.recall import METRICS, metric_label
 from lors.config.public import public_config
+from lors.evaluation.recall import METRICS, metric_label
+from lors.sets.distilled import DistilledSet
 
 __all__ = ["card"]
 

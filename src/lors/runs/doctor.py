@@ -21,10 +21,10 @@ import psutil
 import torch
 
 from lors.files import artifacts
-from lors.files.artifacts import home
 from lors.files.arrays import read_array
-from lors.system.errors import InputError
+from lors.files.artifacts import home
 from lors.runs.folders import CONFIG, SET, saved_results
+from lors.system.errors import InputError
 from lors.system.locks import locked
 from lors.system.progress import Progress, Silent
 

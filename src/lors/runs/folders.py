@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lors.files import artifacts
 from lors.config import Config, difference, load_config
-from lors.system.errors import InputError
 from lors.evaluation.results import MeasuredRow
+from lors.files import artifacts
+from lors.system.errors import InputError
 
 __all__ = [
     "CARD",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lors.files.artifacts import open_artifact
-from lors.system.errors import InputError
 from lors.runs.folders import CONFIG, saved_results
+from lors.system.errors import InputError
 
 __all__ = ["describe"]
 

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lors.files import artifacts
-from lors.system import ranks
 from lors.distillation.loop import KIND, Distillation
-from lors.system.errors import InputError
+from lors.files import artifacts
 from lors.runs.folders import LOG
 from lors.runs.metrics import read_metrics
+from lors.system import ranks
+from lors.system.errors import InputError
 from lors.system.progress import Progress
 
 __all__ = ["Logbook"]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lors.config import load_config
-from lors.sets.distilled import DistilledSet
-from lors.system.errors import InputError
 from lors.runs.folders import LOG, SET, saved_results
 from lors.runs.metrics import read_metrics
-from lors.system.progress import Progress
+from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting.workbench import Workbench
+from lors.system.errors import InputError
+from lors.system.progress import Progress
 
 __all__ = ["Run"]
 

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from lors.files import artifacts
-from lors.system import ranks
-from lors.evaluation.references import full_data, random_pairs
 from lors.config import Config, SimilarityConfig, load_config
+from lors.distillation.health import Health, near_chance
 from lors.distillation.loop import Distillation, distill
-from lors.sets.distilled import DistilledSet
-from lors.system.errors import DivergedError, InputError
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.evaluation.recall import chance
+from lors.evaluation.references import full_data, random_pairs
+from lors.evaluation.tuning import rates_label, trial, tune, val_recall
+from lors.files import artifacts
+from lors.files.tables import write_csv
+from lors.losses import Loss
+from lors.matching import MATCHERS
+from lors.runs.card import card
 from lors.runs.folders import (
     CARD,
     CONFIG,
@@ -29,21 +33,17 @@ from lors.runs.folders import (
     check_folder,
     read_results,
 )
-from lors.distillation.health import Health, near_chance
-from lors.system.locks import sole_user
 from lors.runs.logbook import Logbook
-from lors.losses import Loss
-from lors.matching import MATCHERS
+from lors.sets.distilled import DistilledSet
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.resolve import resolve
+from lors.setting.workbench import Workbench
+from lors.system import ranks
+from lors.system.errors import DivergedError, InputError
+from lors.system.locks import sole_user
 from lors.system.memory import forget_peak_memory, peak_memory
 from lors.system.progress import Progress
-from lors.setting.resolve import resolve
-from lors.evaluation.recall import chance
-from lors.runs.card import card
-from lors.sets.synthetic import SyntheticPairs
-from lors.files.tables import write_csv
 from lors.trackers.watch import Watch, watching
-from lors.evaluation.tuning import rates_label, trial, tune, val_recall
-from lors.setting.workbench import Workbench
 
 __all__ = ["evaluate_set", "run"]
 

@@ -16,15 +16,15 @@ from lors.encoders import DualEncoder, FlatModel, Frozen, build_dual_encoder, bu
 from lors.encoders.folding import folded
 from lors.encoders.image import feature_size, image_trunk
 from lors.encoders.transformers_text import TransformersText
-from lors.system.errors import InputError
 from lors.losses import LOSSES, nce
 from lors.matching.second_order import DERIVATIVES, fitting_derivative
 from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
 from lors.matching.unroll import train_differentiably
-from lors.system.memory import peak_memory
-from lors.setting.resolve import find_device, resolve
-from lors.system.seeding import generator
 from lors.sets.synthetic import SyntheticPairs, pairs_within
+from lors.setting.resolve import find_device, resolve
+from lors.system.errors import InputError
+from lors.system.memory import peak_memory
+from lors.system.seeding import generator
 from lors.training import Batch, sgd, train
 
 __all__ = ["plan"]
