@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from lors.evaluation.recall import recall
     from lors.runs.pipeline import evaluate_set, run
     from lors.sets.distilled import DistilledSet
-    from lors.setting.workbench import Workbench
+    from lors.setting import Setting
     from lors.share.retriever import Retriever
     from lors.show.report import write_report
 
 __all__ = [
     "DistilledSet",
     "Retriever",
-    "Workbench",
+    "Setting",
     "evaluate_set",
     "load_config",
     "measure",
@@ -29,7 +29,7 @@ __all__ = [
 _HOMES = {
     "DistilledSet": "sets.distilled",
     "Retriever": "share.retriever",
-    "Workbench": "setting.workbench",
+    "Setting": "setting",
     "evaluate_set": "runs.pipeline",
     "load_config": "config",
     "measure": "evaluation.protocol",

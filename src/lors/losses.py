@@ -15,11 +15,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lors.config import names
 from lors.system.errors import InputError
+from lors.system.registry import Registry
 
 __all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "soft_nce", "wbce"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+LOSSES: Registry[Loss] = names.LOSSES
 
 
 def nce(logits: Tensor, similarity: Tensor | None = None) -> Tensor:
@@ -91,6 +95,3 @@ def _check_shapes(logits: Tensor, similarity: Tensor) -> None:
             f"logits of shape {tuple(logits.shape)} and a similarity of shape "
             f"{tuple(similarity.shape)}: both must be (m, m), images x texts"
         )
-
-
-LOSSES: dict[str, Loss] = {"nce": nce, "ence": ence, "bce": bce, "wbce": wbce}

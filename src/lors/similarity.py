@@ -17,8 +17,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from lors.config import SimilarityConfig
-from lors.system.errors import InputError, choose
+from lors.config import SimilarityConfig, names
+from lors.system.errors import InputError
+from lors.system.registry import Registry
 
 __all__ = [
     "SIMILARITIES",
@@ -60,6 +61,9 @@ class Similarity(nn.Module, ABC):
         device = next((p.device for p in self.state_dict().values()), None)
         blocks = torch.arange(self.pairs, device=device).split(64)
         return torch.cat([self(index).diagonal() for index in blocks])
+
+    def divide(self, parts: int) -> None:
+        """Prepare for so many parts of the pairs that are learned apart; most need nothing."""
 
     def numbers(self) -> int:
         """How many numbers must be stored."""
@@ -217,17 +221,11 @@ class Fixed(Similarity):
         return self.values[index[:, None], index]
 
 
-SIMILARITIES: dict[str, type[Similarity]] = {
-    "identity": Identity,
-    "diagonal": Diagonal,
-    "lowrank": LowRank,
-    "full": Full,
-    "fixed": Fixed,
-}
+SIMILARITIES: Registry[type[Similarity]] = names.SIMILARITIES
 
 
 def build_similarity(
     config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
 ) -> Similarity:
     """The similarity a configuration asks for."""
-    return choose(SIMILARITIES, config.kind, "similarity").from_config(config, pairs, generator)
+    return SIMILARITIES.choose(config.kind).from_config(config, pairs, generator)

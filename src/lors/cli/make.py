@@ -99,7 +99,7 @@ def encode(
     """
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.setting.encode import encode_shards
+        from lors.runs.encode import encode_shards
 
         display.doing(PREPARING)
         encode_shards(load_config(config, overrides or ()), out, display)
@@ -116,11 +116,12 @@ def experts(
     """Train the experts of a configuration that are not there yet."""
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.setting.workbench import Workbench
+        from lors.experts import experts_of
+        from lors.setting import setting_of
 
         display.doing(PREPARING)
         settings = load_config(config, overrides or ())
-        store = Workbench(settings, display, data_parallel=data_parallel).experts()
+        store = experts_of(setting_of(settings, display, data_parallel=data_parallel))
     console.print(f"The experts are in {escape(str(store.folder))}")
 
 

@@ -3,7 +3,6 @@
 from lors.compare.run import compare
 from lors.compare.table import (
     load_table,
-    methods,
     narrowed,
     own_table,
     scales,
@@ -15,7 +14,6 @@ from lors.compare.table import (
 __all__ = [
     "compare",
     "load_table",
-    "methods",
     "narrowed",
     "own_table",
     "scales",

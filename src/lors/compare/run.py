@@ -26,12 +26,13 @@ from lors.config import Config
 from lors.evaluation.protocol import summarise
 from lors.evaluation.references import full_data
 from lors.evaluation.results import MeanRecall, MeasuredRow
+from lors.experts import experts_of
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
 from lors.runs.pipeline import evaluate_set, run
-from lors.setting.resolve import find_device, resolve
-from lors.setting.workbench import Workbench
+from lors.setting import resolve, setting_of
 from lors.system import ranks
+from lors.system.devices import find_device
 from lors.system.errors import InputError, LorsError
 from lors.system.locks import sole_user
 from lors.system.progress import Progress, Silent
@@ -233,11 +234,11 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
-        bench = Workbench(most.config, progress)
-        bench.experts()
-        key = f"{key} {bench.pairs.fingerprint}"
+        setting = setting_of(most.config, progress)
+        experts_of(setting)
+        key = f"{key} {setting.pairs.fingerprint}"
         if key not in known:
-            known[key] = summarise(full_data(bench))["chosen"]
+            known[key] = summarise(full_data(setting))["chosen"]
             if ranks.rank() == 0:
                 artifacts.write_text(path, json.dumps(known, indent=2))
         where = {

@@ -1,7 +1,7 @@
 """Tables as data: which configurations to run for which cell, and what the paper reports there.
 
 A table is the product of its rows and columns. Each of these is a variant: a label, perhaps a
-preset to start from, and settings that replace the preset's. Methods are variants with a name.
+preset to start from or a method, and settings that replace the preset's.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
-from lors.config import Config, load_config, presets
+from lors.config import Config, find_method, load_config
+from lors.config.matching import options_of
 from lors.system.errors import InputError, choose
 
 __all__ = [
     "Table",
     "Variant",
     "load_table",
-    "methods",
+    "method_variant",
     "narrowed",
     "own_table",
     "scales",
@@ -40,6 +41,7 @@ class Variant(BaseModel):
     Args:
         label: what the table calls it.
         preset: the configuration to start from; a table's rows or its columns have one.
+        method: the method, if one is to take the place of the preset's.
         set: settings, by dotted name, that make it what the label says.
         defaults: settings that suit it, and that a user may override.
         evaluate: settings that change only for the evaluation of a finished set.
@@ -49,9 +51,14 @@ class Variant(BaseModel):
 
     label: str
     preset: str | None = None
+    method: str | None = None
     set: dict[str, Any] = Field(default_factory=dict)
     defaults: dict[str, Any] = Field(default_factory=dict)
     evaluate: dict[str, Any] = Field(default_factory=dict)
+
+    def defining(self) -> tuple[str, ...]:
+        """The settings that make it what it is."""
+        return (*self.set, *(find_method(self.method).settings if self.method else ()))
 
 
 class Table(BaseModel):
@@ -86,9 +93,10 @@ class Table(BaseModel):
         for override in overrides:
             self._refuse_defining(override.partition("=")[0])
         cells = [
-            Cell(row.label, column.label, seed, *_configure(row, column, seed, overrides))
+            Cell(row.label, column.label, seed, *_configure(row, column, seed, fitting))
             for row in self.rows
             for column in self.columns
+            for fitting in [self._fitting(row, column, overrides)]
             for seed in seeds
         ]
         if len({cell.name for cell in cells}) != len(cells):
@@ -100,17 +108,30 @@ class Table(BaseModel):
     def _refuse_defining(self, key: str) -> None:
         """Refuse an override of a setting that makes a row or a column what it is."""
         for variant in (*self.rows, *self.columns):
-            for defining in ("seed", *variant.set):
+            for defining in ("seed", *variant.defining()):
                 if f"{defining}.".startswith(f"{key}."):
                     raise InputError(
                         f"{key!r} cannot be overridden: it makes {variant.label!r} what it is "
                         "(methods, budgets and seeds have options of their own)"
                     )
 
+    def _fitting(self, row: Variant, column: Variant, overrides: Sequence[str]) -> list[str]:
+        """The overrides without options of matchers that only other cells have."""
+        own = _options(row, column)
+        others = {name for r in self.rows for c in self.columns for name in _options(r, c)}
+        return [o for o in overrides if o.partition("=")[0] not in others - own]
+
     @property
     def best_in(self) -> Literal["row", "column"]:
         """Where the best result is to be found: along the methods."""
         return "column" if any(column.preset for column in self.columns) else "row"
+
+
+def _options(row: Variant, column: Variant) -> set[str]:
+    """The options of the matcher of a cell, by dotted name."""
+    methods = [find_method(each.method) for each in (row, column) if each.method]
+    kinds = [method.settings["matching.kind"] for method in methods if not method.selects]
+    return {f"matching.{name}" for kind in kinds for name in options_of(kind).model_fields}
 
 
 def _configure(
@@ -119,48 +140,17 @@ def _configure(
     preset = column.preset or row.preset
     if preset is None:
         raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    defaults, defining = {**row.defaults, **column.defaults}, {**row.set, **column.set}
-    settings = [*_overrides(defaults), *overrides, *_overrides(defining), f"seed={seed}"]
-    return load_config(preset, settings), _overrides({**row.evaluate, **column.evaluate})
+    method = column.method or row.method
+    found = None if method is None else find_method(method)
+    defaults = {**row.defaults, **(found.defaults if found else {}), **column.defaults}
+    defining = {**row.set, **column.set}
+    settings = [*overrides, *_overrides(defining), f"seed={seed}"]
+    config = load_config(preset, settings, found, defaults)
+    return config, _overrides({**row.evaluate, **column.evaluate})
 
 
 def _overrides(settings: dict[str, Any]) -> tuple[str, ...]:
     return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
-
-
-def methods() -> dict[str, Variant]:
-    """Every method that a comparison can name."""
-    texts = yaml.safe_load((files("lors") / "compare" / "methods.yaml").read_text("utf-8"))
-    found: dict[str, Variant] = {}
-    for name, text in texts.items():
-        base = found.get(text.get("base"), Variant(label=""))
-        recipe = _settings(presets()[text["recipe"]]) if "recipe" in text else {}
-        found[name] = Variant(
-            label=text.get("label", ""),
-            set={**base.set, **text["set"]},
-            defaults={**base.defaults, **recipe, **text.get("defaults", {})},
-        )
-    return {name: method for name, method in found.items() if method.label}
-
-
-def _settings(preset: str) -> dict[str, Any]:
-    """The settings of a preset by dotted name.
-
-    >>> _settings("{loss: wbce, distill: {budget: 5, learning_rates: {images: 1}}}")
-    {'loss': 'wbce', 'distill.budget': 5, 'distill.learning_rates.images': 1}
-    """
-
-    def flat(values: dict[str, Any], prefix: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in values.items():
-            inner = isinstance(value, dict)
-            found |= flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
-        return found
-
-    values = yaml.safe_load(preset)
-    for about in ("description", "expected"):
-        values.pop(about, None)
-    return flat(values, "")
 
 
 def tables() -> dict[str, str]:
@@ -229,15 +219,15 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         InputError: the table has none of these.
     """
     across, along = _axes(table)
-    labels = {choose(methods(), name, "method").label for name in chosen}
-    kept = [variant for variant in getattr(table, across) if not labels or variant.label in labels]
+    wanted = {find_method(name).name for name in chosen}
+    kept = [variant for variant in getattr(table, across) if not wanted or variant.method in wanted]
     sized = [
         variant
         for variant in getattr(table, along)
         if not budgets
         or load_config(variant.preset, _overrides(variant.set)).distill.budget in budgets
     ]
-    if len(kept) < max(1, len(labels)) or not sized:
+    if len(kept) < max(1, len(wanted)) or not sized:
         raise InputError(
             "the table has no such methods or budgets: see 'lors compare --table list'"
         )
@@ -285,17 +275,7 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     """
     base = load_config(config)
     budgets = list(dict.fromkeys(budgets)) or [base.distill.budget]
-    columns = [choose(methods(), name, "method") for name in dict.fromkeys(chosen)]
-    others = [
-        method.label
-        for method in columns
-        if method.set["selection.kind"] is None and method.set["matching.kind"] != "hindsight"
-    ]
-    if base.matching.kind == "hindsight" and others:
-        raise InputError(
-            f"{config} has the settings of Hindsight, which {others[0]} cannot use: give a "
-            "configuration with those of LoRS, such as features-lors; hindsight brings its own"
-        )
+    columns = [method_variant(name) for name in dict.fromkeys(chosen)]
     rows = [
         Variant(label=f"{budget} pairs", preset=config, set={"distill.budget": budget})
         for budget in budgets
@@ -307,9 +287,13 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     )
 
 
+def method_variant(name: str, tuned: dict[str, Any] | None = None) -> Variant:
+    """A method as a row or a column, with what was tuned for a table's data."""
+    method = find_method(name)
+    return Variant(label=method.label, method=name, defaults=tuned or {})
+
+
 def _variant(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> Variant:
-    """A variant, or the method of that name with what was tuned for this table's data."""
     if isinstance(item, str):
-        method = choose(methods(), item, "method")
-        return method.model_copy(update={"defaults": {**method.defaults, **tuned.get(item, {})}})
+        return method_variant(item, tuned.get(item))
     return Variant.model_validate(item)

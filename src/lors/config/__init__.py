@@ -4,6 +4,8 @@ A file may start from another with ``base: NAME`` and say only what differs.
 """
 
 from lors.config.config import Config
+from lors.config.matching import MatchingOptions
+from lors.config.methods import Method, find_method, methods
 from lors.config.reading import difference, load_config, presets
 from lors.config.sections import (
     DataConfig,
@@ -12,7 +14,6 @@ from lors.config.sections import (
     EvaluateConfig,
     Expected,
     ExpertsConfig,
-    MatchingConfig,
     SelectionConfig,
     SimilarityConfig,
     SplitName,
@@ -26,11 +27,14 @@ __all__ = [
     "EvaluateConfig",
     "Expected",
     "ExpertsConfig",
-    "MatchingConfig",
+    "MatchingOptions",
+    "Method",
     "SelectionConfig",
     "SimilarityConfig",
     "SplitName",
     "difference",
+    "find_method",
     "load_config",
+    "methods",
     "presets",
 ]

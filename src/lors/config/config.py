@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
+from lors.config.matching import MatchingOptions, TrajectoryOptions, matching_options
+from lors.config.names import TRACKERS
 from lors.config.sections import (
     DataConfig,
     DistillConfig,
@@ -14,7 +16,7 @@ from lors.config.sections import (
     EvaluateConfig,
     Expected,
     ExpertsConfig,
-    MatchingConfig,
+    LossName,
     Section,
     Seed,
     SelectionConfig,
@@ -29,6 +31,9 @@ def _names(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+TrackerName = Annotated[str, AfterValidator(TRACKERS.check)]
+
+
 class Config(Section):
     """Everything a run needs to know."""
 
@@ -37,13 +42,13 @@ class Config(Section):
     seed: Seed = 0
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     dtype: Literal["float32", "float64", "bfloat16"] = "float32"
-    loss: str = Field("wbce", description="nce, ence, bce or wbce")
+    loss: LossName = Field("wbce", description="nce, ence, bce or wbce")
     scorer: str = Field(
         "expert",
         description="who tells how well an image and a caption fit, for CLIP scores and a fixed S: "
         "the first expert, open_clip:ARCHITECTURE/TAG, or given for embeddings of one joint space",
     )
-    trackers: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+    trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_names)] = Field(
         (), description="who else is told of metrics, images and tables: tensorboard, wandb"
     )
     data: DataConfig = DataConfig()
@@ -51,21 +56,16 @@ class Config(Section):
     experts: ExpertsConfig = ExpertsConfig()
     similarity: SimilarityConfig = SimilarityConfig()
     selection: SelectionConfig = SelectionConfig()
-    matching: MatchingConfig = MatchingConfig()
+    matching: Annotated[SerializeAsAny[MatchingOptions], BeforeValidator(matching_options)] = (
+        TrajectoryOptions()
+    )
     distill: DistillConfig = DistillConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
-        ranges = self.matching.start_ranges()
-        if any(first >= beyond for first, beyond in ranges):
-            raise ValueError("matching.min_start_epoch must be below matching.max_start_epoch")
-        last = max(beyond for _, beyond in ranges) - 1 + self.matching.expert_epochs
-        if last > self.experts.epochs and self.matching.kind != "hindsight":
-            raise ValueError(
-                f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
-                f"experts.epochs is {self.experts.epochs}"
-            )
+        if self.selection.kind is None:
+            self.matching.check(self)
         if self.encoder.space == "features" and self.encoder.scope != "heads":
             raise ValueError(
                 "synthetic features bypass the image trunk, so it cannot train: "
@@ -76,22 +76,8 @@ class Config(Section):
                 "only features can be the mean of others: set distill.init=k-means or "
                 "encoder.space=features"
             )
-        if self.matching.blend and self.encoder.scope != "heads":
-            raise ValueError("matching.blend mixes frozen features: set encoder.scope=heads")
-        if len(self.matching.phases) > self.distill.budget:
-            raise ValueError("matching.phases has more phases than distill.budget has pairs")
-        lowrank = self.similarity.kind == "lowrank"
-        if lowrank and len(self.matching.phases) > self.similarity.rank:
-            raise ValueError("matching.phases has more phases than similarity.rank")
-        for option in ("blend", "phases", "shortcut"):
-            if getattr(self.matching, option) and self.matching.kind != "trajectory":
-                raise ValueError(f"matching.{option} needs matching.kind=trajectory")
-        if self.matching.starts != "joint" and self.matching.kind != "trajectory":
-            raise ValueError("matching.starts=independent needs matching.kind=trajectory")
         if self.distill.averaging and self.dtype == "bfloat16":
             raise ValueError("distill.averaging needs more digits than dtype=bfloat16 has")
-        if self.matching.autocast and self.dtype != "float32":
-            raise ValueError("matching.autocast=true needs dtype=float32")
         if self.encoder.space == "features" and self.data.augment:
             raise ValueError("features cannot be augmented: set data.augment=false")
         if self.loss == "nce" and self.similarity.kind != "identity":
@@ -101,10 +87,6 @@ class Config(Section):
             )
         if self.similarity.kind != "fixed" and self.similarity.values is not None:
             raise ValueError("similarity.values needs similarity.kind=fixed")
-        if self.encoder.scope == "all" and self.encoder.text.startswith(("lsa", "open_clip:")):
-            raise ValueError(
-                "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
-            )
         learned = {"images", "texts", "rates"} - set(self.distill.fixed)
         if self.similarity.kind in ("diagonal", "lowrank", "full"):
             learned |= {"similarity"} - set(self.distill.fixed)
@@ -118,11 +100,12 @@ class Config(Section):
         >>> Config(matching={"max_start_epoch": 2, "expert_epochs": 1}).expert_snapshots()
         [0, 1, 2, 10]
         """
-        if self.matching.shortcut or self.matching.kind == "hindsight":
-            return list(range(self.experts.epochs + 1))
-        starts = {epoch for bounds in self.matching.start_ranges() for epoch in range(*bounds)}
-        targets = {start + self.matching.expert_epochs for start in starts}
-        return sorted({0} | starts | targets | {self.experts.epochs})
+        read = self.matching.snapshots(self.experts.epochs)
+        return sorted(e for e in {0, self.experts.epochs} | read if e <= self.experts.epochs)
+
+    def learns_rates(self) -> bool:
+        """Whether the set learns its inner rates; if not, they are tuned on val."""
+        return self.selection.kind is None and self.matching.learns_rates
 
     def most_pairs(self) -> int | None:
         """How many synthetic pairs there may be, whatever the budget; None: as many as it holds."""

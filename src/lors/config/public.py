@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lors.config import Config
+from lors.config import Config, load_config
 
 __all__ = ["public_config", "public_header"]
 
@@ -22,12 +22,12 @@ def public_config(config: Config) -> Config:
         values["similarity"]["values"] = Path(values["similarity"]["values"]).name
     encoder["text"], values["scorer"] = _model(encoder["text"]), _model(values["scorer"])
     values["trackers"] = []
-    return Config.model_validate(values)
+    return load_config(values)
 
 
 def public_header(header: dict[str, Any]) -> dict[str, Any]:
     """The header of a distilled set with its configuration, and the name of its text trunk, so."""
-    config = public_config(Config.model_validate(header["config"])).model_dump(mode="json")
+    config = public_config(load_config(header["config"])).model_dump(mode="json")
     trunk = dict(header["text_trunk"])
     if "name" in trunk:
         trunk["name"] = _model(f"{trunk['kind']}:{trunk['name']}").partition(":")[2]

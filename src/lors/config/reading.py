@@ -1,23 +1,26 @@
 """Reading configurations: a preset or a YAML file, its bases, and ``key=value`` overrides.
 
 A configuration may name a base, or several of which each changes the one before, as in
-``base: [flickr8k-heads-100, hindsight]``: the data and encoders of one, the method of another.
+``base: [flickr8k-heads-100, hindsight]``: the data and encoders of a preset, and a method.
 """
 
 from __future__ import annotations
 
 import copy
-import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from lors.config.config import Config
+from lors.config.matching import options_of
+from lors.config.methods import Method, find_method, methods
+from lors.config.sentences import sentence
+from lors.config.upgrade import upgraded
 from lors.system.errors import InputError, shortened, suggestion
 
 __all__ = ["difference", "load_config", "presets"]
@@ -46,36 +49,60 @@ def _presets() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def load_config(source: str | Path | Mapping[str, Any], overrides: Iterable[str] = ()) -> Config:
+def load_config(
+    source: str | Path | Mapping[str, Any],
+    overrides: Iterable[str] = (),
+    method: str | Method | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Config:
     """Read a configuration.
 
     Args:
-        source: a preset's name, a YAML file, or a mapping.
+        source: the name of a preset or of a method, a YAML file, or a mapping.
         overrides: ``"section.key=value"``; the value is read as YAML.
+        method: takes the place of the preset's own.
+        defaults: by dotted name, instead of those of the method and below the overrides.
 
     Raises:
-        InputError: unknown preset, file, key or value; the message says which and what to do.
+        InputError: unknown preset, file, method, key or value; the message says which and what to
+            do.
 
     >>> load_config("demo", ["distill.iterations=5"]).distill.iterations
     5
+    >>> load_config("demo", method="amd").distill.init
+    'k-means'
     """
     try:
-        values = (
-            copy.deepcopy(dict(source))
-            if isinstance(source, Mapping)
-            else _Bases().read(str(source))
-        )
-        for override in overrides:
-            _override(values, override)
-        return Config.model_validate(values)
+        if isinstance(source, Mapping):
+            values = copy.deepcopy(dict(source))
+        else:
+            values = _Bases(with_methods=method is None).read(str(source))
+        values = upgraded(values)
+        changes: list[tuple[str, Any]] = list((defaults or {}).items())
+        given = [_override(override) for override in overrides]
+        if method is not None:
+            found = find_method(method)
+            changes = [*found.before().items(), *found.defaults.items(), *changes]
+            given += found.settings.items()
+        return Config.model_validate(_changed(values, [*changes, *given]))
     except ValidationError as error:
-        raise InputError(_sentence(error)) from None
+        raise InputError(sentence(error, Config)) from None
     except RecursionError:
         raise InputError("the configuration is nested too deeply") from None
 
 
-def _override(values: dict[str, Any], override: str) -> None:
-    """Put what ``section.key=value`` says into the settings."""
+def _changed(values: dict[str, Any], changes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Settings with others put in by dotted name, one after the other."""
+    for key, value in changes:
+        if key == "matching.kind":
+            values = _merge(values, {"matching": {"kind": value}})
+    for key, value in changes:
+        _put(values, key.split("."), value, key)
+    return values
+
+
+def _override(override: str) -> tuple[str, Any]:
+    """The name and the value that ``section.key=value`` says."""
     what = f"override {shortened(override)!r}"
     key, equals, text = override.partition("=")
     if not equals:
@@ -84,7 +111,7 @@ def _override(values: dict[str, Any], override: str) -> None:
         raise InputError(f"{what} names sections that are not there")
     if len(text) > CONFIG_BYTES:
         raise InputError(f"{what} has more than {CONFIG_BYTES:,} characters")
-    _put(values, key.split("."), _parse(text, what), key)
+    return key, _parse(text, what)
 
 
 def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -100,9 +127,14 @@ def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str =
 
 
 class _Bases:
-    """Reads configurations by name, each once."""
+    """Reads configurations by name, each once.
 
-    def __init__(self) -> None:
+    Args:
+        with_methods: whether bases that are methods count.
+    """
+
+    def __init__(self, with_methods: bool = True) -> None:
+        self._with_methods = with_methods
         self._parsed: dict[str, dict[str, Any]] = {}
         self._count = self._length = 0
 
@@ -122,6 +154,8 @@ class _Bases:
                 f"configuration {(*above, name)[0]!r} has more than {BASES} bases, with those of "
                 "its bases: name fewer"
             )
+        if name in methods():
+            return _changed({}, list(methods()[name].everything().items()))
         if name not in self._parsed:
             text = _named_text(name)
             self._length += len(text)
@@ -137,7 +171,8 @@ class _Bases:
         for base in bases if isinstance(bases, list) else [bases]:
             if not isinstance(base, str):
                 raise InputError(f"configuration {shortened(name)!r}: a base is a name")
-            merged = _merge(merged, self.read(base, (*above, name)))
+            if self._with_methods or base not in methods():
+                merged = _merge(merged, self.read(base, (*above, name)))
         return _merge(merged, values)
 
 
@@ -165,8 +200,17 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The base with the changes put in, section by section."""
+    """The base with the changes put in, section by section.
+
+    Another matcher keeps the options of the one before that it has too.
+    """
     merged = dict(base)
+    before, after = base.get("matching"), changes.get("matching")
+    if isinstance(before, dict) and isinstance(after, dict):
+        kind = after.get("kind", before.get("kind"))
+        if isinstance(kind, str) and kind != before.get("kind", "trajectory"):
+            kept = options_of(kind).model_fields
+            base = {**base, "matching": {k: v for k, v in before.items() if k in kept}}
     for key, value in changes.items():
         both = isinstance(value, dict) and isinstance(base.get(key), dict)
         merged[key] = _merge(base[key], value) if both else value
@@ -229,27 +273,3 @@ def _put(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
             raise InputError(f"override {key!r}: {step!r} is not a section")
         values = inner
     values[path[-1]] = value
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem pydantic found, as a sentence for the user."""
-    problem = error.errors()[0]
-    where = shortened(".".join(str(step) for step in problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        *sections, name = problem["loc"]
-        section: Any = Config
-        for step in (step for step in sections if isinstance(step, str)):  # not places in lists
-            annotation = section.model_fields[step].annotation
-            section = next((a for a in get_args(annotation) if a is not None), annotation)
-        return f"unknown setting {where!r}{suggestion(str(name), section.model_fields)}"
-    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    if not where:
-        return message
-    return f"setting {where!r} {message} (it is {_quoted(problem['input'])})"
-
-
-def _quoted(value: Any) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # Python does not print numbers of over 4,300 digits
-        return "a number of too many digits"

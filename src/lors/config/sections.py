@@ -8,6 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lors.config.names import (
+    HEADS,
+    LOSSES,
+    SELECTIONS,
+    SIMILARITIES,
+    SOURCES,
+    STARTS,
+    check_text_trunk,
+)
 from lors.system.errors import InputError
 
 __all__ = [
@@ -17,7 +26,6 @@ __all__ = [
     "EvaluateConfig",
     "Expected",
     "ExpertsConfig",
-    "MatchingConfig",
     "SelectionConfig",
     "SimilarityConfig",
     "SplitName",
@@ -41,6 +49,8 @@ Rate = Annotated[float, Field(gt=0, le=LARGE, allow_inf_nan=False), AfterValidat
 Weight = Annotated[float, Field(ge=0, le=LARGE, allow_inf_nan=False)]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
+HeadName = Annotated[str, AfterValidator(HEADS.check)]
+LossName = Annotated[str, AfterValidator(LOSSES.check)]
 
 
 def _expanded(path: Path) -> Path:
@@ -51,6 +61,11 @@ def _expanded(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError as error:  # there is no such user
         raise ValueError(str(error)) from None
+
+
+def _start(name: str) -> str:
+    """The name of a start, or of a selection, whose pairs are one."""
+    return name if name in SELECTIONS else STARTS.check(name)
 
 
 UserPath = Annotated[Path, AfterValidator(_expanded)]
@@ -70,7 +85,9 @@ class Section(BaseModel):
 class DataConfig(Section):
     """The real pairs and where they come from."""
 
-    source: str = Field("scenes", description="where pairs come from: a name in data.SOURCES")
+    source: Annotated[str, AfterValidator(SOURCES.check)] = Field(
+        "scenes", description="where pairs come from: a name in data.SOURCES"
+    )
     root: UserPath | None = Field(None, description="folder below which all files of the data lie")
     name: str | None = Field(None, description="huggingface: a dataset of the Hub, if no root")
     annotations: dict[str, str] = Field(
@@ -106,8 +123,10 @@ class EncoderConfig(Section):
         None, description="hub, a local weight file, or none"
     )
     image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")
-    image_head: str = Field("none", description="none, linear or mlp")
-    text: str = Field("lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …")
+    image_head: HeadName = Field("none", description="none, linear or mlp")
+    text: Annotated[str, AfterValidator(check_text_trunk)] = Field(
+        "lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …"
+    )
     text_weights: Literal["pretrained", "none"] = Field(
         "pretrained", description="none builds the text trunk from its configuration alone"
     )
@@ -116,7 +135,7 @@ class EncoderConfig(Section):
     )
     text_dim: Count = Field(64, description="lsa: dimensions of the embedding")
     text_length: Count = Field(32, description="scope all: tokens per caption")
-    text_head: str = Field("linear", description="linear or mlp")
+    text_head: HeadName = Field("linear", description="linear or mlp")
     embed_dim: Count | None = Field(None, description="joint space; default: the image features'")
     temperature: Rate = 0.07
     scope: Literal["heads", "image", "all"] = Field("image", description="which parts train")
@@ -163,7 +182,9 @@ class ExpertsConfig(Section):
 class SimilarityConfig(Section):
     """The ground-truth similarity S."""
 
-    kind: str = Field("lowrank", description="identity, diagonal, lowrank, full or fixed")
+    kind: Annotated[str, AfterValidator(SIMILARITIES.check)] = Field(
+        "lowrank", description="identity, diagonal, lowrank, full or fixed"
+    )
     rank: Count = Field(10, description="r; at most the number of pairs, however large it is here")
     alpha: float = Field(1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False)
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
@@ -175,83 +196,9 @@ class SimilarityConfig(Section):
 class SelectionConfig(Section):
     """Choosing real pairs instead of learning synthetic ones."""
 
-    kind: str | None = Field(
+    kind: Annotated[str, AfterValidator(SELECTIONS.check)] | None = Field(
         None, description="random, herding, k-center, forgetting or clip-score; none distils"
     )
-
-
-class PhaseConfig(Section):
-    """One phase of trajectory matching: where its inner runs start."""
-
-    min_start_epoch: Number = 0
-    max_start_epoch: Count
-
-
-class MatchingConfig(Section):
-    """How synthetic data is compared with real data."""
-
-    kind: str = "trajectory"
-    gradient: str = Field("exact", description="exact, tesla or unrolled")
-    derivative: str = Field(
-        "auto",
-        description="second derivatives: auto, double, forward or central (exact and tesla only)",
-    )
-    autocast: bool = Field(
-        False, description="inner steps in bfloat16 where that is safe; θ and λ stay in float32"
-    )
-    ratio: Literal["merged", "separate"] = Field(
-        "merged", description="one ratio over all parameters, or an image plus a text ratio"
-    )
-    steps: Count = Field(8, description="t: inner steps on synthetic batches")
-    batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
-    expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
-    min_start_epoch: Number = Field(0, description="start epochs are drawn from this on")
-    max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
-    starts: Literal["joint", "independent"] = Field(
-        "joint", description="one start epoch for both sides, or one drawn for each (AMD)"
-    )
-    shortcut: bool = Field(
-        False, description="match straight lines from an expert's start to its end (PTM-ST)"
-    )
-    phases: tuple[PhaseConfig, ...] = Field(
-        (),
-        max_length=100,
-        description="ranges of start epochs, one after the other, each for its own part of the set "
-        "(PTM-ST); default: one range for all",
-    )
-    blend: Weight = Field(
-        0.0,
-        description="mix the pairs of an inner step with β ~ Beta(a, a) for this a (RepBlend); "
-        "0: do not",
-    )
-
-    real_batch_size: Count | None = Field(
-        None,
-        description="real pairs per iteration where no trajectory is matched; default: experts'",
-    )
-    teacher_temperature: Rate = Field(
-        0.05, description="hindsight: τ of the experts as teachers; less makes them surer"
-    )
-    noise: Weight = Field(
-        0.0, description="hindsight: deviation of normal noise on what real pairs are"
-    )
-    rho: Rate | None = Field(
-        None,
-        description="covariance: ρ, how much stronger synthetic pairs should be tied; default: 2 "
-        "with a budget of at most 100 pairs, else 1",
-    )
-    weight: Weight = Field(
-        0.1,
-        description="covariance: λ of the means; joint-distribution: of the kernel distances",
-    )
-    ridge: Rate = Field(
-        10.0, description="analytic: of the closed form, in mean variances of a feature"
-    )
-
-    def start_ranges(self) -> list[tuple[int, int]]:
-        """The first start epoch and the one beyond the last, of each phase."""
-        ranges = self.phases or (self,)
-        return [(each.min_start_epoch, each.max_start_epoch) for each in ranges]
 
 
 class LearningRates(Section):
@@ -272,7 +219,7 @@ class DistillConfig(Section):
         description="make no more pairs than evaluate.batch_size, however many the budget holds, "
         "so that every step of the protocol sees the whole set",
     )
-    init: str = Field(
+    init: Annotated[str, AfterValidator(_start)] = Field(
         "real",
         description="what pairs start as: drawn real pairs (real), or those of any selection; the "
         "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
@@ -335,7 +282,7 @@ class EvaluateConfig(Section):
     weight_decay: Weight = 5e-4
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
-    tried_losses: tuple[str, ...] = Field(
+    tried_losses: tuple[LossName, ...] = Field(
         ("nce", "wbce"),
         min_length=1,
         description="losses tried on val for plain pairs that have not learned their rates",

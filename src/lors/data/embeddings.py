@@ -30,13 +30,14 @@ from lors.data.files import root_folder
 from lors.data.pairs import Pairs, Split
 from lors.data.patterns import matching_files
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
+from lors.data.source import Source
 from lors.data.splitting import split_indices
 from lors.files.arrays import read_array, read_tensor
 from lors.files.digests import file_digests
 from lors.system.errors import InputError, suggestion
 from lors.system.progress import Progress
 
-__all__ = ["ENCODED", "SHARDS", "load_embeddings"]
+__all__ = ["ENCODED", "SHARDS", "SOURCE", "load_embeddings"]
 
 ENCODED = {
     "images": "images-*.npy",
@@ -240,3 +241,6 @@ def _read(path: Path, side: str) -> np.ndarray:
     ):
         raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
     return array
+
+
+SOURCE = Source(load_embeddings, features=True)

@@ -19,11 +19,12 @@ from lors.config import DataConfig
 from lors.data.files import below, caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
+from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["read_huggingface"]
+__all__ = ["SOURCE", "read_huggingface"]
 
 SPLITS = {"train": "train", "validation": "val", "val": "val", "test": "test"}
 """What the Hub calls a split -> what we call it."""
@@ -197,3 +198,6 @@ def _file(path: str, folders: Sequence[Path], where: str) -> Path:
     """The file of an image, which must lie below one of the folders."""
     inside = (folder for folder in folders if (folder / path).resolve().is_relative_to(folder))
     return below(next(inside, folders[0]), path, where)
+
+
+SOURCE = Source(read_huggingface)

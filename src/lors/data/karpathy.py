@@ -13,10 +13,11 @@ from pathlib import Path
 from lors.config import DataConfig
 from lors.data.files import Row, below, file_items, root_folder
 from lors.data.pairs import Item
+from lors.data.source import Source
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["read_karpathy"]
+__all__ = ["SOURCE", "read_karpathy"]
 
 
 def read_karpathy(config: DataConfig, progress: Progress) -> dict[str, list[Item]]:
@@ -50,3 +51,6 @@ def _rows(path: Path) -> Iterator[Row]:
             if not isinstance(text, str):
                 raise InputError(f"{where}: the caption of {image!r} must be text")
             yield image, text, where
+
+
+SOURCE = Source(read_karpathy)

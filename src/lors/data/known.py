@@ -14,10 +14,11 @@ from lors.config import DataConfig
 from lors.data.files import root_folder
 from lors.data.karpathy import read_karpathy
 from lors.data.pairs import Item
+from lors.data.source import Source
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["read_coco", "read_flickr30k"]
+__all__ = ["COCO_SOURCE", "FLICKR30K_SOURCE", "read_coco", "read_flickr30k"]
 
 ANNOTATIONS = "https://storage.googleapis.com/sfr-vision-language-research/datasets/"
 
@@ -81,3 +82,6 @@ def _missing(known: Known, path: Path, how: str) -> InputError:
     return InputError(
         f"{known.title}: {path.name!r} is missing: {how}, so that it is {str(path)!r}"
     )
+
+
+FLICKR30K_SOURCE, COCO_SOURCE = Source(read_flickr30k), Source(read_coco)

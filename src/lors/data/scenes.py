@@ -18,10 +18,11 @@ from PIL import Image, ImageDraw
 
 from lors.config import DataConfig, SplitName
 from lors.data.pairs import Item
+from lors.data.source import Source
 from lors.system.progress import Progress
 from lors.system.seeding import derive_seed
 
-__all__ = ["Scene", "SceneObject", "describe", "draw", "make_scene", "read_scenes"]
+__all__ = ["SOURCE", "Scene", "SceneObject", "describe", "draw", "make_scene", "read_scenes"]
 
 SIZES: dict[SplitName, int] = {"train": 2000, "val": 250, "test": 250}
 CANVAS = 96
@@ -224,3 +225,6 @@ def _fill(thing: SceneObject, colour: tuple[int, ...], radius: float) -> Image.I
             for x in range(0, CANVAS, step):
                 pen.ellipse((x, y, x + step // 2, y + step // 2), fill=ink)
     return fill
+
+
+SOURCE = Source(read_scenes, built_in=True)

@@ -16,10 +16,11 @@ from typing import Any
 from lors.config import DataConfig
 from lors.data.files import Row, below, file_items, root_folder
 from lors.data.pairs import Item
+from lors.data.source import Source
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["read_table"]
+__all__ = ["SOURCE", "read_table"]
 
 ROW_LINES = 20
 """Lines of a file that a caption may go over."""
@@ -106,3 +107,6 @@ def _csv_rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, dict[str,
             )
         elif row:
             yield line, dict(zip(names, row, strict=False))
+
+
+SOURCE = Source(read_table)

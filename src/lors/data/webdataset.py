@@ -22,12 +22,13 @@ from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
+from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.files.tar import TarError, tar_members
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["find_shards", "read_webdataset", "shard_items"]
+__all__ = ["SOURCE", "find_shards", "read_webdataset", "shard_items"]
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
 CAPTIONS = ("txt", "json")
@@ -145,3 +146,6 @@ def _read(shard: Path, place: Place) -> bytes:
             return file.read(size)
     except OSError as error:
         raise InputError(f"cannot read the shard {str(shard)!r}: {error}") from None
+
+
+SOURCE = Source(read_webdataset)

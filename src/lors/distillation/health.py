@@ -37,14 +37,11 @@ class Health:
             synthetic: the set after it.
         """
         self._losses.append(record["loss"])
-        matching = self.config.matching
-        # A ratio of 1 is no nearer to the expert than the start; two ratios add up to 2.
-        start = 2.0 if matching.ratio == "separate" else 1.0
-        long_enough = matching.kind == "trajectory" and len(self._losses) == PATIENCE
-        if long_enough and min(self._losses) > start:
+        idle = self.config.matching.idle_loss()
+        if idle is not None and len(self._losses) == PATIENCE and min(self._losses) > idle:
             self._warn(
                 "loss",
-                f"the matching loss has been above {start:g} for {PATIENCE} iterations: "
+                f"the matching loss has been above {idle:g} for {PATIENCE} iterations: "
                 "training on the set leads away from the experts; lower distill.inner_rate or "
                 "distill.learning_rates",
             )

@@ -15,7 +15,7 @@ from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.standard import Standard
-from lors.system.errors import InputError, choose
+from lors.system.errors import InputError
 from lors.system.parallel import joined_rows, replicated
 from lors.system.seeding import global_seed
 
@@ -174,8 +174,8 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
     assert features is not None
     dim = config.embed_dim or features
     with global_seed(seed, "heads"):
-        image: nn.Module = choose(HEADS, config.image_head, "head")(features, dim)
-        text: nn.Module = choose(HEADS, config.text_head, "head")(frozen.text_dim, dim)
+        image: nn.Module = HEADS.choose(config.image_head)(features, dim)
+        text: nn.Module = HEADS.choose(config.text_head)(frozen.text_dim, dim)
     if config.scope != "heads" and trunk is not None:
         image = nn.Sequential(trunk, image)
     if frozen.text_tower is not None:

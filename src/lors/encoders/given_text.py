@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -23,6 +23,9 @@ class GivenText:
         dim: size of the given embeddings.
         fingerprint: of the data they came with.
     """
+
+    fitted: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
 
     def __init__(self, dim: int, fingerprint: str) -> None:
         self.dim, self.fingerprint = dim, fingerprint

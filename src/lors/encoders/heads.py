@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from lors.config import names
 from lors.system.errors import InputError
+from lors.system.registry import Registry
 
-__all__ = ["HEADS", "MlpHead", "first_layer"]
+__all__ = ["HEADS", "MlpHead", "first_layer", "no_head"]
+
+HEADS: Registry[Callable[[int, int], nn.Module]] = names.HEADS
 
 
 class Residual(nn.Module):
@@ -53,17 +57,10 @@ def first_layer(head: nn.Module) -> tuple[nn.Linear, nn.Module] | None:
     return None
 
 
-def _none(inputs: int, outputs: int) -> nn.Module:
+def no_head(inputs: int, outputs: int) -> nn.Module:
     if inputs != outputs:
         raise InputError(
             f"head 'none' keeps the trunk's {inputs} features, but the joint space has {outputs}: "
             "use a linear or mlp head, or leave encoder.embed_dim unset"
         )
     return nn.Identity()
-
-
-HEADS: dict[str, Callable[[int, int], nn.Module]] = {
-    "none": _none,
-    "linear": nn.Linear,
-    "mlp": MlpHead,
-}

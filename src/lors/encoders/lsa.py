@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ class Lsa:
         idf: Shape: (V,)
         components: Shape: (dim, V)
     """
+
+    fitted: ClassVar[bool] = True
+    trains: ClassVar[bool] = False
 
     def __init__(self, terms: list[str], idf: np.ndarray, components: np.ndarray) -> None:
         self.terms, self.idf, self.components = terms, idf, components

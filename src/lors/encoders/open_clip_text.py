@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ class OpenClipText:
             a safetensors file.
         weights: ``pretrained``, or ``none`` for an untrained tower.
     """
+
+    fitted: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
 
     def __init__(self, name: str, weights: str = "pretrained") -> None:
         self.name, self.weights = name, weights

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
-from lors.config import EncoderConfig
+from lors.config import EncoderConfig, names
 from lors.data.cache import cached_array, fingerprint
-from lors.encoders.given_text import GivenText
-from lors.encoders.lsa import Lsa
-from lors.encoders.open_clip_text import OpenClipText
-from lors.encoders.transformers_text import TransformersText
 from lors.files import artifacts
-from lors.system.errors import InputError, choose, suggestion
+from lors.system.errors import InputError
 from lors.system.progress import Progress
+from lors.system.registry import Registry
 
 __all__ = [
     "TEXT_TRUNKS",
     "TextTrunk",
+    "TrainableText",
     "build_text_trunk",
-    "check_text_trunk",
     "embed_once",
     "kind_of",
     "restore_text_trunk",
+    "text_trunk_class",
+    "training_text",
 ]
 
 
@@ -33,7 +32,12 @@ class TextTrunk(Protocol):
     """A frozen text encoder.
 
     ``dim`` is the size of an embedding and ``fingerprint`` changes when the embeddings do.
+    ``fitted`` says whether it is made from the training captions, ``trains`` whether it can train
+    along in scope ``all``; see ``TrainableText``.
     """
+
+    fitted: ClassVar[bool]
+    trains: ClassVar[bool]
 
     @property
     def dim(self) -> int: ...
@@ -50,41 +54,60 @@ class TextTrunk(Protocol):
         ...
 
 
-TEXT_TRUNKS: dict[str, Any] = {
-    "lsa": Lsa,
-    "transformers": TransformersText,
-    "open_clip": OpenClipText,
-    "given": GivenText,
-}
+class TrainableText(TextTrunk, Protocol):
+    """A text encoder that can also train along, in scope ``all``."""
 
-ALIASES = {
-    "bert": "transformers:bert-base-uncased",
-    "distilbert": "transformers:distilbert-base-uncased",
-    "clip": "transformers:openai/clip-vit-base-patch32",
-}
-"""The paper's names."""
+    def tokens(self, captions: Sequence[str], length: int) -> np.ndarray:
+        """What its network takes of the captions. Shape: (C, length)"""
+        ...
 
+    def tower(self) -> nn.Module:
+        """A fresh copy of its network."""
+        ...
 
-def _kind(text: str) -> tuple[Any, str]:
-    """``"transformers:NAME"`` to the class and the name."""
-    kind, _, name = ALIASES.get(text, text).partition(":")
-    buildable = {k: trunk for k, trunk in TEXT_TRUNKS.items() if hasattr(trunk, "build")}
-    if kind not in buildable:
-        known = [*buildable, *ALIASES]
-        raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}")
-    if (kind == "lsa") == bool(name):
-        raise InputError(f"encoder.text={text!r} is not of the form lsa or {kind}:NAME")
-    return buildable[kind], name
+    def without_weights(self) -> TrainableText:
+        """The same network from its configuration alone, for weights that come from elsewhere."""
+        ...
 
 
-def check_text_trunk(text: str) -> None:
-    """Refuse an unknown kind before any work starts."""
-    _kind(text)
+TEXT_TRUNKS: Registry[Any] = names.TEXT_TRUNKS
+
+
+def text_trunk_class(text: str) -> tuple[Any, str]:
+    """``"transformers:NAME"`` to the class and the name.
+
+    Raises:
+        InputError: there is no such text trunk, or it is not written like this.
+    """
+    names.check_text_trunk(text)
+    kind, _, name = names.TEXT_ALIASES.get(text, text).partition(":")
+    trunk = TEXT_TRUNKS[kind]
+    if not hasattr(trunk, "build"):
+        raise InputError(f"encoder.text={text!r} comes with data, and cannot be asked for")
+    if trunk.fitted == bool(name):
+        form = kind if trunk.fitted else f"{kind}:NAME"
+        raise InputError(f"encoder.text={text!r} is not of the form {form}")
+    return trunk, name
+
+
+def training_text(trunk: TextTrunk, scope: str) -> TrainableText | None:
+    """The text trunk as what trains along, in scope ``all``; None in other scopes.
+
+    Raises:
+        InputError: it cannot train.
+    """
+    if scope != "all":
+        return None
+    if not trunk.trains:
+        raise InputError(
+            "encoder.scope=all trains the text trunk: set encoder.text=transformers:NAME"
+        )
+    return cast(TrainableText, trunk)
 
 
 def build_text_trunk(config: EncoderConfig, captions: Sequence[str]) -> TextTrunk:
     """The text trunk of a configuration, fitted on the training captions if it is one that fits."""
-    trunk, name = _kind(config.text)
+    trunk, name = text_trunk_class(config.text)
     return trunk.build(name, config, captions)
 
 
@@ -92,7 +115,7 @@ def restore_text_trunk(
     kind: str, config: EncoderConfig, header: dict[str, Any], tensors: dict[str, Tensor]
 ) -> TextTrunk:
     """The trunk that ``state`` was asked of; ``kind`` is its name in ``TEXT_TRUNKS``."""
-    return choose(TEXT_TRUNKS, kind, "text trunk").restore(config, header, tensors)
+    return TEXT_TRUNKS.choose(kind).restore(config, header, tensors)
 
 
 def kind_of(trunk: TextTrunk) -> str:

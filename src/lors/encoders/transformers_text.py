@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -87,6 +87,9 @@ class TransformersText:
         weights: ``pretrained``, or ``none`` to build the model from its configuration alone.
     """
 
+    fitted: ClassVar[bool] = False
+    trains: ClassVar[bool] = True
+
     def __init__(self, name: str, pooling: str = "auto", weights: str = "pretrained") -> None:
         self.name, self.weights = name, weights
         self._asked = pooling
@@ -164,6 +167,10 @@ class TransformersText:
                 seen.update(path.name.encode() + content_digest(path))
         content = seen.hexdigest() if folder.is_dir() else self.name
         return fingerprint(content, self.pooling, self.weights)
+
+    def without_weights(self) -> TransformersText:
+        """The same network from its configuration alone, for weights that come from elsewhere."""
+        return TransformersText(self.name, self.pooling, "none")
 
     def tower(self) -> TextTower:
         """A fresh copy of the network, for training or for embedding.

@@ -4,43 +4,45 @@ from __future__ import annotations
 
 from lors.evaluation.protocol import Outcome, outcome, outcomes
 from lors.evaluation.tuning import rates_label, trial, tune
+from lors.experts import experts_of
 from lors.losses import LOSSES
-from lors.setting.workbench import Workbench
+from lors.selection import select
+from lors.setting import Setting
 
 __all__ = ["full_data", "random_pairs"]
 
 
-def full_data(bench: Workbench) -> list[Outcome]:
+def full_data(setting: Setting) -> list[Outcome]:
     """What the experts reached: they are the networks trained on all real pairs."""
-    config, store, real = bench.config, bench.experts(), bench.real
+    config, store, real = setting.config, experts_of(setting), setting.real
     networks = range(min(config.evaluate.seeds, config.experts.count))
 
     def reached(expert: int) -> Outcome:
         thetas = store.snapshots(expert, store.kept(expert)[1:])
-        thetas = thetas.to(bench.device, bench.dtype)
-        model, legacy = bench.model("full data"), config.evaluate.legacy
+        thetas = thetas.to(setting.device, setting.dtype)
+        model, legacy = setting.model("full data"), config.evaluate.legacy
         return outcome(model, list(thetas), real["val"], real["test"], legacy)
 
-    return outcomes(networks, reached, bench.progress, "measure full data")
+    return outcomes(networks, reached, setting.progress, "measure full data")
 
 
-def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
+def random_pairs(setting: Setting) -> tuple[list[Outcome], str]:
     """Random real pairs, another draw for each network, at the loss and rate best for the first.
 
     Returns:
         The outcomes and, in words, what was chosen.
     """
-    draws = range(bench.config.evaluate.seeds)
+    draws = range(setting.config.evaluate.seeds)
     sets = []
     for draw in draws:
-        (chosen, _), captions = bench.select("random", bench.config.distill.budget, draw)
-        sets.append(bench.plain_pairs(chosen, captions))
-    loss = tune(bench, sets[0])
+        (chosen, _), captions = select(setting, "random", setting.config.distill.budget, draw)
+        sets.append(setting.plain_pairs(chosen, captions))
+    loss = tune(setting, sets[0])
     rates = sets[0].rates.detach()
 
     def reached(draw: int) -> Outcome:
         sets[draw].rates.data.copy_(rates)
-        return trial(bench, sets[draw], LOSSES[loss], "random pairs", draw)
+        return trial(setting, sets[draw], LOSSES[loss], "random pairs", draw)
 
-    found = outcomes(draws, reached, bench.progress, "train on random pairs")
+    found = outcomes(draws, reached, setting.progress, "train on random pairs")
     return found, f"{loss}, {rates_label(rates.tolist())}"

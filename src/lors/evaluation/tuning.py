@@ -1,4 +1,4 @@
-"""Trials: networks of a workbench trained on a set, and the loss and rate that suit it best."""
+"""Trials: networks of a setting trained on a set, and the loss and rate that suit it best."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lors.evaluation.protocol import (
 )
 from lors.losses import LOSSES, Loss
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
 from lors.similarity import Identity
 from lors.system import ranks
 
@@ -29,54 +29,54 @@ FACTORS = (0.1, 0.3, 1.0, 3.0)
 
 
 def trial(
-    bench: Workbench,
+    setting: Setting,
     pairs: SyntheticPairs,
     loss: Loss,
     *keys: int | str,
     inputs: Tensor | None = None,
 ) -> Outcome:
     """What one network reaches that is trained on a set; the keys draw it."""
-    keys = (bench.config.seed, *keys)
-    model, protocol = bench.model(*keys), bench.config.evaluate
+    keys = (setting.config.seed, *keys)
+    model, protocol = setting.model(*keys), setting.config.evaluate
     thetas = snapshots(pairs, model, loss, protocol, *keys, inputs=inputs)
-    return outcome(model, thetas, bench.real["val"], bench.real["test"], protocol.legacy)
+    return outcome(model, thetas, setting.real["val"], setting.real["test"], protocol.legacy)
 
 
-def val_recall(bench: Workbench, pairs: SyntheticPairs) -> float:
+def val_recall(setting: Setting, pairs: SyntheticPairs) -> float:
     """The validation recall that a set reaches, for use during distillation."""
-    keys = (bench.config.seed, "validation network")
-    model = train_on(pairs, bench.model(*keys), bench.loss, bench.config.evaluate, *keys)
-    return measure(model, bench.real["val"]).mean
+    keys = (setting.config.seed, "validation network")
+    model = train_on(pairs, setting.model(*keys), setting.loss, setting.config.evaluate, *keys)
+    return measure(model, setting.real["val"]).mean
 
 
-def tune(bench: Workbench, pairs: SyntheticPairs) -> str:
+def tune(setting: Setting, pairs: SyntheticPairs) -> str:
     """Give a set that has not learned its rates those at which it trains best.
 
     Every choice of rates, and for plain pairs every loss, is tried with one network and judged on
     the validation split, so that no baseline is starved.
 
     Args:
-        bench: data, networks and protocol.
+        setting: data, networks and protocol.
         pairs: its rates are set to the best ones.
 
     Returns:
         The name of the best loss.
     """
-    keys = (bench.config.seed, "tuning")
+    keys = (setting.config.seed, "tuning")
     plain = isinstance(pairs.similarity, Identity)
-    losses = bench.config.evaluate.tried_losses if plain else (bench.config.loss,)
-    inputs = frozen_inputs(pairs, bench.flat.model)
-    grid = [(loss, rates) for loss in losses for rates in candidates(bench.config)]
+    losses = setting.config.evaluate.tried_losses if plain else (setting.config.loss,)
+    inputs = frozen_inputs(pairs, setting.flat.model)
+    grid = [(loss, rates) for loss in losses for rates in candidates(setting.config)]
 
     def best_recall(choice: tuple[str, tuple[float, float]]) -> float:
         loss, rates = choice
         _set_rates(pairs, rates)
-        model = bench.model(*keys)
-        protocol = bench.config.evaluate
+        model = setting.model(*keys)
+        protocol = setting.config.evaluate
         thetas = snapshots(pairs, model, LOSSES[loss], protocol, *keys, inputs=inputs)
-        return choose_epoch(model, thetas, bench.real["val"])[1]
+        return choose_epoch(model, thetas, setting.real["val"])[1]
 
-    recalls = ranks.divide(grid, best_recall, bench.progress, "tune loss and rates")
+    recalls = ranks.divide(grid, best_recall, setting.progress, "tune loss and rates")
     loss, rates = grid[recalls.index(max(recalls))]
     _set_rates(pairs, rates)
     return loss

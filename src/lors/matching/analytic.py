@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors.config.matching import AnalyticOptions
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.encoded import mean_captions
-from lors.matching.matcher import Setting, add_gradients, whole_set
+from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
-from lors.system.errors import InputError
+from lors.setting import Setting
 
 __all__ = ["AnalyticMatcher", "Side", "head_distance", "real_sides"]
 
@@ -103,19 +104,15 @@ class AnalyticMatcher:
 
     Args:
         setting: the real pairs.
+        options: how to match.
     """
 
-    learns_rates = False
+    Options = AnalyticOptions
 
-    def __init__(self, setting: Setting) -> None:
-        config = setting.config
-        if config.encoder.scope != "heads":
-            raise InputError(
-                "analytic matching compares heads on frozen features: set encoder.scope=heads"
-            )
+    def __init__(self, setting: Setting, options: AnalyticOptions) -> None:
         self.model = setting.flat.model
         like = next(self.model.parameters())
-        sides = real_sides(setting.real, self.model, config.matching.ridge)
+        sides = real_sides(setting.real["train"], self.model, options.ridge)
         self.image, self.text = (Side(side.head.to(like), side.ridge) for side in sides)
         self.state: dict[str, Tensor] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lors.matching.matcher import draw_seed
+from lors.system.seeding import draw_seed
 from lors.training import Batch
 
 __all__ = ["blended"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lors.config.matching import CovarianceOptions
 from lors.losses import nce
 from lors.matching.distribution import mean_distance
-from lors.matching.matcher import Setting, add_gradients, draw_seed, whole_set
+from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
+from lors.system.seeding import draw_seed
 from lors.training import Batch, sgd, train_step
 
 __all__ = ["CovarianceMatcher", "covariance_distance"]
@@ -59,14 +62,15 @@ class CovarianceMatcher:
 
     Args:
         setting: the real pairs, and how to draw a network.
+        options: how to match.
     """
 
-    learns_rates = False
+    Options = CovarianceOptions
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self.config = setting, setting.config.matching
+    def __init__(self, setting: Setting, options: CovarianceOptions) -> None:
+        self.setting, self.options = setting, options
         self.flat, self.network = setting.flat, setting.model("covariance")
-        self.rho = self.config.rho or (2.0 if setting.config.distill.budget <= 100 else 1.0)
+        self.rho = self.options.rho or (2.0 if setting.config.distill.budget <= 100 else 1.0)
         self.state: dict[str, Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -80,13 +84,13 @@ class CovarianceMatcher:
             The objective.
         """
         step = self._load_network(generator)
-        inputs, texts = self.setting.real_batch(generator)
+        inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
         real = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
         objective = self._objective(real, whole_set(synthetic, self.network))
         add_gradients(objective, synthetic)
         rates = self.setting.config.experts.rates()
         train_step(self.network, sgd(self.network, rates), real, nce)
-        following = torch.tensor((step + 1) % self.config.steps)
+        following = torch.tensor((step + 1) % self.options.steps)
         self.state = {"theta": self.flat.flatten(self.network), "step": following}
         return objective.item()
 
@@ -101,7 +105,7 @@ class CovarianceMatcher:
         )
         ours = model.project(*features)
         means = sum(mean_distance(a, b) for a, b in zip(embedded, ours, strict=True))
-        return distance + self.config.weight * means
+        return distance + self.options.weight * means
 
     def _load_network(self, generator: torch.Generator) -> int:
         """Put θ into the network, a new one where an episode starts; how many steps it trained."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lors.matching.matcher import Setting, draw_seed
+from lors.config.matching import DistributionOptions
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
+from lors.system.seeding import draw_seed
 
 __all__ = ["DistributionMatcher", "mean_distance"]
 
@@ -36,12 +38,13 @@ class DistributionMatcher:
 
     Args:
         setting: the real pairs, and how to draw a network.
+        options: how to match.
     """
 
-    learns_rates = False
+    Options = DistributionOptions
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, setting: Setting, options: DistributionOptions) -> None:
+        self.setting, self.options = setting, options
         self.state: dict[str, Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -56,7 +59,7 @@ class DistributionMatcher:
             The distance of the image means plus that of the text means: from 0 to 8.
         """
         model = self.setting.model(draw_seed(generator)).requires_grad_(False)
-        inputs, texts = self.setting.real_batch(generator)
+        inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
         index = next(synthetic.passes(len(inputs), generator))
         u = model.embed_images(model.freeze(synthetic.images[index]))
         v = model.embed_texts(synthetic.texts[index])

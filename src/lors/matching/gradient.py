@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lors.matching.matcher import Setting, add_gradients, draw_seed
+from lors.config.matching import GradientOptions
+from lors.matching.matcher import add_gradients
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
+from lors.system.seeding import draw_seed
 from lors.training import Batch
 
 __all__ = ["GradientMatcher", "gradient_distance"]
@@ -56,12 +59,13 @@ class GradientMatcher:
 
     Args:
         setting: the real pairs, the dual encoder, the loss whose gradients are matched.
+        options: how to match.
     """
 
-    learns_rates = False
+    Options = GradientOptions
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self.config = setting, setting.config.matching
+    def __init__(self, setting: Setting, options: GradientOptions) -> None:
+        self.setting, self.options = setting, options
         self.flat, self.loss = setting.flat, setting.loss
         self.state: dict[str, Tensor] = {}
 
@@ -76,7 +80,7 @@ class GradientMatcher:
             The distance between the two gradients: from 0 to twice the number of weight rows.
         """
         theta, step = self._network(synthetic.images, generator)
-        index = next(synthetic.passes(self.config.batch_size, generator))
+        index = next(synthetic.passes(self.options.batch_size, generator))
         inputs = self.flat.model.freeze(synthetic.images[index])
         block = synthetic.similarity(index).to(inputs.dtype)
         batch = Batch(inputs, synthetic.texts[index], block)
@@ -100,12 +104,12 @@ class GradientMatcher:
         """θ ← θ - η g, with the rate of each side."""
         sides = zip(rates, gradient.split(self.flat.sides), strict=True)
         moved = theta.detach() - torch.cat([rate * part for rate, part in sides])
-        following = torch.tensor((step + 1) % self.config.steps)
+        following = torch.tensor((step + 1) % self.options.steps)
         self.state = {"theta": moved, "step": following}
 
     def _real_batch(self, generator: torch.Generator) -> Batch:
         """Real pairs: every image belongs to its own caption and to no other."""
-        inputs, texts = self.setting.real_batch(generator)
+        inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
         return Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
 
     def _gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:

@@ -7,11 +7,14 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from lors.config.matching import HindsightOptions
 from lors.losses import soft_nce
-from lors.matching.matcher import Setting, add_gradients, draw_seed
+from lors.matching.matcher import add_gradients
 from lors.matching.teachers import Teachers
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
+from lors.system.seeding import draw_seed
 
 __all__ = ["HindsightMatcher"]
 
@@ -29,12 +32,13 @@ class HindsightMatcher:
 
     Args:
         setting: the experts to learn from, the real pairs, the loss of the inner steps.
+        options: how to match.
     """
 
-    learns_rates = True
+    Options = HindsightOptions
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self.config = setting, setting.config.matching
+    def __init__(self, setting: Setting, options: HindsightOptions) -> None:
+        self.setting, self.options = setting, options
         self.teachers = Teachers(setting)
         self.state: dict[str, Tensor] = {}
 
@@ -52,7 +56,7 @@ class HindsightMatcher:
         model = setting.model(draw_seed(generator))
         order = synthetic.passes(protocol.batch_size, generator)
         epoch = -(-len(synthetic) // protocol.batch_size)
-        steps = list(islice(order, min(self.config.steps, epoch * protocol.epochs)))
+        steps = list(islice(order, min(self.options.steps, epoch * protocol.epochs)))
         used = torch.cat(steps).unique()
         sides = train_differentiably(
             model,
@@ -63,15 +67,16 @@ class HindsightMatcher:
             protocol.momentum,
             protocol.weight_decay,
         )
-        real = [self._noised(part, generator) for part in setting.real_batch(generator)]
-        targets = self.teachers.cosines(*real) / self.config.teacher_temperature
+        drawn = setting.real_batch(generator, self.options.real_batch_size)
+        real = [self._noised(part, generator) for part in drawn]
+        targets = self.teachers.cosines(*real) / self.options.teacher_temperature
         outputs = [side(part) for side, part in zip(sides, real, strict=True)]
         objective = soft_nce(model.logits(*outputs), targets)
         add_gradients(objective, synthetic)
         return objective.item()
 
     def _noised(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
-        if not self.config.noise or not inputs.is_floating_point():
+        if not self.options.noise or not inputs.is_floating_point():
             return inputs
         noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
-        return inputs + self.config.noise * noise.to(inputs)
+        return inputs + self.options.noise * noise.to(inputs)

@@ -6,9 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lors.matching.matcher import Setting, add_gradients, whole_set
-from lors.matching.starts import Starts
+from lors.config.matching import JointDistributionOptions
+from lors.experts import experts_of
+from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
 
 __all__ = ["JointDistributionMatcher", "joint_distance", "kernel_distance"]
 
@@ -72,13 +74,13 @@ class JointDistributionMatcher:
 
     Args:
         setting: the real pairs, the experts, the contrastive loss.
+        options: how to match.
     """
 
-    learns_rates = False
+    Options = JointDistributionOptions
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self.weight = setting, setting.config.matching.weight
-        self.starts = Starts(setting.experts(), setting.flat, setting.config)
+    def __init__(self, setting: Setting, options: JointDistributionOptions) -> None:
+        self.setting, self.options, self.experts = setting, options, experts_of(setting)
         self.network = setting.model("joint distribution")
         self.state: dict[str, Tensor] = {}
 
@@ -92,14 +94,24 @@ class JointDistributionMatcher:
         Returns:
             The objective.
         """
-        theta = self.starts.between(generator, synthetic.images)
+        theta = self._between(generator, synthetic.images)
         self.setting.flat.load(theta, self.network)
-        inputs, texts = self.setting.real_batch(generator)
+        inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
         with torch.no_grad():
             real = self.network.embed_images(inputs), self.network.embed_texts(texts)
         batch = whole_set(synthetic, self.network)
         u, v = self.network.embed_images(batch.inputs), self.network.embed_texts(batch.texts)
         contrastive = self.setting.loss(self.network.logits(u, v), batch.similarity)
-        objective = contrastive + self.weight * joint_distance(real, (u, v))
+        objective = contrastive + self.options.weight * joint_distance(real, (u, v))
         add_gradients(objective, synthetic)
         return objective.item()
+
+    def _between(self, generator: torch.Generator, like: Tensor) -> Tensor:
+        """A point drawn evenly on the line between two drawn snapshots of an expert. Shape: (P,)"""
+        bounds = self.options.min_start_epoch, self.options.max_start_epoch
+        count = self.setting.config.experts.count
+        expert = int(torch.randint(count, (), generator=generator))
+        epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
+        share = torch.rand((), generator=generator).item()
+        first, second = self.experts.snapshots(expert, epochs).to(like)
+        return torch.lerp(first, second, share)

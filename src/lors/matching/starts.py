@@ -8,7 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from lors.config import Config
+from lors.config import ExpertsConfig
+from lors.config.matching import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts
@@ -32,16 +33,23 @@ class Starts:
     finding: the text side learns faster, and one epoch for both is too early for one of them.
 
     Args:
-        experts: the trajectories to match.
+        store: the trajectories to match.
+        experts: how many there are, and of how many epochs.
         flat: the dual encoder, which tells the sides and the weight tensors of θ.
-        config: how to match.
+        options: how to match.
     """
 
-    def __init__(self, experts: TrajectoryStore, flat: FlatModel, config: Config) -> None:
-        self.config, self.sides, self.count = config.matching, flat.sides, config.experts.count
-        self.experts: Trajectories = experts
-        if self.config.shortcut:
-            self.experts = Shortcuts(experts, config.experts.epochs, flat.sizes)
+    def __init__(
+        self,
+        store: TrajectoryStore,
+        experts: ExpertsConfig,
+        flat: FlatModel,
+        options: TrajectoryOptions,
+    ) -> None:
+        self.options, self.sides, self.count = options, flat.sides, experts.count
+        self.experts: Trajectories = store
+        if options.shortcut:
+            self.experts = Shortcuts(store, experts.epochs, flat.sizes)
 
     def draw(
         self, generator: torch.Generator, like: Tensor, phase: int = 0
@@ -53,25 +61,16 @@ class Starts:
             like: gives the device and the type.
             phase: whose range the epochs are drawn from.
         """
-        first, beyond = self.config.start_ranges()[phase]
+        first, beyond = self.options.start_ranges()[phase]
         expert = int(torch.randint(self.count, (), generator=generator))
         epochs = [int(torch.randint(first, beyond, (), generator=generator))]
-        if self.config.starts == "independent":
+        if self.options.starts == "independent":
             epochs.append(int(torch.randint(first, beyond, (), generator=generator)))
         return self.snapshots(expert, epochs, like)
 
-    def between(self, generator: torch.Generator, like: Tensor) -> Tensor:
-        """A point drawn evenly on the line between two drawn snapshots of an expert. Shape: (P,)"""
-        bounds = self.config.start_ranges()[0]
-        expert = int(torch.randint(self.count, (), generator=generator))
-        epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
-        share = torch.rand((), generator=generator).item()
-        first, second = self.experts.snapshots(expert, epochs).to(like)
-        return torch.lerp(first, second, share)
-
     def snapshots(self, expert: int, epochs: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
         """θ₀ and θ* of one epoch, or of one for each side."""
-        runs = [(epoch, epoch + self.config.expert_epochs) for epoch in epochs]
+        runs = [(epoch, epoch + self.options.expert_epochs) for epoch in epochs]
         found = [self.experts.snapshots(expert, run).to(like) for run in runs]
         if len(found) == 1:
             start, target = found[0]

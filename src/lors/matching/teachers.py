@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lors.matching.matcher import Setting
+from lors.experts import experts_of
+from lors.setting import Setting
 
 __all__ = ["Teachers"]
 
@@ -20,7 +21,7 @@ class Teachers:
     """
 
     def __init__(self, setting: Setting) -> None:
-        config, store = setting.config.experts, setting.experts()
+        config, store = setting.config.experts, experts_of(setting)
         self.flat, self.network = setting.flat, setting.model("teacher")
         like = next(self.network.parameters())
         late = [epoch for epoch in store.kept(0) if epoch >= config.epochs / 2]

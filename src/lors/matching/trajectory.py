@@ -10,16 +10,17 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from lors.config import MatchingConfig
+from lors.config.matching import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
+from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
 from lors.matching.linear_heads import linear_heads, worth_it
-from lors.matching.matcher import Setting
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
 from lors.matching.starts import Starts
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
 from lors.system import ranks
 from lors.system.errors import InputError, choose
 from lors.system.parallel import my_rows
@@ -67,17 +68,17 @@ def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch
     return loss(logits.to(theta.dtype), batch.similarity)
 
 
-def fits_closed_form(model: DualEncoder, config: MatchingConfig) -> bool:
+def fits_closed_form(model: DualEncoder, options: TrajectoryOptions) -> bool:
     """Whether meta-gradients are those of ``linear_heads``; naming a derivative turns it off."""
-    if config.derivative != "auto" or config.gradient == "unrolled" or config.autocast:
+    if options.derivative != "auto" or options.gradient == "unrolled" or options.autocast:
         return False
-    return worth_it(model, config.steps * config.batch_size)
+    return worth_it(model, options.steps * options.batch_size)
 
 
 def meta_gradient(
     flat: FlatModel,
     loss: Loss,
-    config: MatchingConfig,
+    options: TrajectoryOptions,
     start: Tensor,
     target: Tensor,
     batches: list[Batch],
@@ -89,7 +90,7 @@ def meta_gradient(
     Args:
         flat: the dual encoder.
         loss: the contrastive loss.
-        config: how to match.
+        options: how to match.
         start: θ₀. Shape: (P,)
         target: θ*. Shape: (P,)
         batches: of synthetic pairs, one per step.
@@ -97,14 +98,14 @@ def meta_gradient(
         derivative: how second derivatives are made; None for the closed form of linear heads.
     """
     if derivative is None:
-        carry = config.gradient == "exact"
-        return linear_heads(flat.model, loss, start, target, batches, rates, config.ratio, carry)
-    step = partial(inner_loss, flat, loss, config.autocast)
+        carry = options.gradient == "exact"
+        return linear_heads(flat.model, loss, start, target, batches, rates, options.ratio, carry)
+    step = partial(inner_loss, flat, loss, options.autocast)
     objective = partial(
-        distance_ratio, start=start, target=target, sides=flat.sides, ratio=config.ratio
+        distance_ratio, start=start, target=target, sides=flat.sides, ratio=options.ratio
     )
     inner = Inner(step, start, batches, rates, flat.sides, objective, derivative)
-    return META_GRADIENTS[config.gradient](inner)
+    return META_GRADIENTS[options.gradient](inner)
 
 
 class TrajectoryMatcher:
@@ -115,22 +116,24 @@ class TrajectoryMatcher:
 
     Args:
         setting: the experts to match, the dual encoder, the loss of the inner steps.
+        options: how to match.
     """
 
-    learns_rates = True
+    Options = TrajectoryOptions
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, options: TrajectoryOptions) -> None:
         self.state: dict[str, Tensor] = {}
-        self.config, self.iterations = setting.config.matching, setting.config.distill.iterations
+        self.options, self.iterations = options, setting.config.distill.iterations
         self.flat, self.loss = setting.flat, setting.loss
-        self.starts = Starts(setting.experts(), self.flat, setting.config)
+        experts = experts_of(setting)
+        self.starts = Starts(experts, setting.config.experts, self.flat, options)
         self.divided = setting.data_parallel
-        if self.divided and self.config.blend:
+        if self.divided and self.options.blend:
             raise InputError(
                 "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
                 "--data-parallel or set matching.blend=0"
             )
-        linear = fits_closed_form(self.flat.model, self.config)
+        linear = fits_closed_form(self.flat.model, self.options)
         self.derivative: Derivative | None = None
         if not linear:
             self.derivative = self._derivative(setting)
@@ -153,18 +156,18 @@ class TrajectoryMatcher:
         """
         phase, among = self._phase(len(synthetic))
         start, target = self.starts.draw(generator, synthetic.images, phase)
-        order = synthetic.passes(self.config.batch_size, generator, among)
+        order = synthetic.passes(self.options.batch_size, generator, among)
         batches = synthetic.gather(
-            list(islice(order, self.config.steps)),
+            list(islice(order, self.options.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
             my_rows if self.divided else lambda index: index,
         )
-        if self.config.blend:
-            batches = [blended(batch, self.config.blend, generator) for batch in batches]
+        if self.options.blend:
+            batches = [blended(batch, self.options.blend, generator) for batch in batches]
         found = meta_gradient(
             self.flat,
             self.loss,
-            self.config,
+            self.options,
             start,
             target,
             batches,
@@ -189,7 +192,7 @@ class TrajectoryMatcher:
 
     def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
         """Which phase this call belongs to, and the pairs that it learns; None for all."""
-        phases = len(self.config.phases)
+        phases = len(self.options.phases)
         if not phases:
             return 0, None
         calls = int(self.state.get("calls", 0))
@@ -199,19 +202,19 @@ class TrajectoryMatcher:
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
-        if self.config.derivative != "auto":
-            return choose(DERIVATIVES, self.config.derivative, "derivative")
-        if self.config.gradient == "unrolled":
+        if self.options.derivative != "auto":
+            return choose(DERIVATIVES, self.options.derivative, "derivative")
+        if self.options.gradient == "unrolled":
             return double
         draw = generator(setting.config.experts.seed, "derivative")
-        inputs, texts = setting.real_batch(draw)
-        m = min(self.config.batch_size, len(inputs), TRIAL)
-        first = self.config.start_ranges()[0][0]
+        inputs, texts = setting.real_batch(draw, None)
+        m = min(self.options.batch_size, len(inputs), TRIAL)
+        first = self.options.start_ranges()[0][0]
         start, target = self.starts.snapshots(0, [first], inputs)
         batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
-        carry = self.config.gradient == "exact"
-        step = partial(inner_loss, self.flat, self.loss, self.config.autocast)
+        carry = self.options.gradient == "exact"
+        step = partial(inner_loss, self.flat, self.loss, self.options.autocast)
         name, way, why = fitting_derivative(step, start, batch, start - target, carry)
-        setting.say(f"Second derivatives: {name} ({why}).")
+        setting.progress.say(f"Second derivatives: {name} ({why}).")
         return way

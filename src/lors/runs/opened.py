@@ -12,7 +12,8 @@ from lors.runs.folders import LOG, SET, saved_results
 from lors.runs.metrics import read_metrics
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
@@ -64,13 +65,13 @@ class Run:
         return found.records
 
     @cached_property
-    def bench(self) -> Workbench:
+    def setting(self) -> Setting:
         """The real pairs and encoders, with the text trunk and standardisation of the set."""
-        return Workbench(self.config, self.progress, like=self.distilled)
+        return setting_of(self.config, self.progress, like=self.distilled)
 
     @cached_property
     def start(self) -> SyntheticPairs:
         """The pairs before distillation; those of a selection are the set itself."""
         if self.config.selection.kind is not None:
             return self.distilled.pairs
-        return self.bench.start()
+        return start_pairs(self.setting)

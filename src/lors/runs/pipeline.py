@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +21,7 @@ from lors.evaluation.tuning import rates_label, trial, tune, val_recall
 from lors.files import artifacts
 from lors.files.tables import write_csv
 from lors.losses import Loss
-from lors.matching import MATCHERS
+from lors.matching import matcher_of
 from lors.runs.card import card
 from lors.runs.folders import (
     CARD,
@@ -34,15 +35,17 @@ from lors.runs.folders import (
     read_results,
 )
 from lors.runs.logbook import Logbook
+from lors.selection import select
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import resolve
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, resolve, setting_of
+from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import DivergedError, InputError
 from lors.system.locks import sole_user
 from lors.system.memory import forget_peak_memory, peak_memory
 from lors.system.progress import Progress
+from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
 
 __all__ = ["evaluate_set", "run"]
@@ -84,23 +87,24 @@ def run(
     results = ranks.first(lambda: read_results(out, config))
     if all(name in results["rows"] for name in wanted):
         return results
-    bench, logbook = Workbench(config, progress, data_parallel=data_parallel), Logbook(out)
-    forget_peak_memory(bench.device)
-    if config.selection.kind is None:
-        bench.start()  # what cannot be started leaves nothing behind
+    check_trackers(config.trackers)
+    setting, logbook = Setting(config, progress, data_parallel=data_parallel), Logbook(out)
+    forget_peak_memory(setting.device)
+    # What cannot be started leaves nothing behind.
+    start = start_pairs(setting) if config.selection.kind is None else None
     with sole_user(out):
-        ranks.first(lambda: _take_over(out, bench))
+        ranks.first(lambda: _take_over(out, setting))
         results = ranks.first(lambda: read_results(out, config))
-        with watching(bench, out, logbook.reached()) as watch:
-            if config.selection.kind is None:
-                made = _distil(bench, out, logbook, watch)
+        with watching(setting, out, logbook.reached()) as watch:
+            if start is not None:
+                made = _distil(setting, start, out, logbook, watch)
                 results["seconds_to_distil"] = logbook.seconds()
             else:
-                made = _select(bench, config.selection.kind, out)
-            results["peak_memory"] = max(results["peak_memory"] or 0, peak_memory(bench.device))
+                made = _select(setting, out)
+            results["peak_memory"] = max(results["peak_memory"] or 0, peak_memory(setting.device))
             for name in wanted:
                 if name not in results["rows"]:
-                    results["rows"][name] = _measure(name, bench, made)
+                    results["rows"][name] = _measure(name, setting, made)
                     if name == wanted[-1]:  # first, because all rows say that the run has ended
                         _write(out / CARD, card(made, results["rows"], artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results, indent=2))
@@ -108,13 +112,13 @@ def run(
     return results
 
 
-def _take_over(out: Path, bench: Workbench) -> None:
+def _take_over(out: Path, setting: Setting) -> None:
     """Make a run directory this process's, and write down what the run is."""
     artifacts.remove_leftovers(out)
-    check_data(out, bench.pairs.fingerprint)
-    sizes = {name: len(split) for name, split in bench.pairs.splits.items()}
-    data = {"fingerprint": bench.pairs.fingerprint, "pairs": sizes}
-    artifacts.write_text(out / CONFIG, bench.config.yaml())  # first: it says that this is a run
+    check_data(out, setting.pairs.fingerprint)
+    sizes = {name: len(split) for name, split in setting.pairs.splits.items()}
+    data = {"fingerprint": setting.pairs.fingerprint, "pairs": sizes}
+    artifacts.write_text(out / CONFIG, setting.config.yaml())  # first: it says that this is a run
     artifacts.write_text(out / DATA, json.dumps(data, indent=2))
 
 
@@ -136,13 +140,13 @@ def evaluate_set(
     config = load_config(distilled.config.model_dump(mode="json"), overrides)
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
-    bench = Workbench(config, progress, like=distilled)
-    if made_with.space == "features" and bench.image_trunk != distilled.image_trunk:
+    setting = setting_of(config, progress, like=distilled)
+    if made_with.space == "features" and setting.image_trunk != distilled.image_trunk:
         raise InputError(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    reached = _evaluate(bench, distilled, bench.loss)
+    reached = _evaluate(setting, distilled, setting.loss)
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
     return _row(reached, len(distilled), distilled.storage(), note)
 
@@ -171,40 +175,42 @@ def _save(made: DistilledSet, path: Path) -> None:
         made.save(path)
 
 
-def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
+def _measure(name: str, setting: Setting, made: DistilledSet) -> dict[str, Any]:
     """One row of the results: a reference, or the set that was made."""
-    config = bench.config
+    config = setting.config
     if name == "full data":
         note = f"nce, {rates_label(config.experts.rates())}"
-        row = _row(full_data(bench), len(bench.real["train"]), note=note)
+        row = _row(full_data(setting), len(setting.real["train"]), note=note)
     elif name == "random pairs":
-        reached, chosen = random_pairs(bench)
+        reached, chosen = random_pairs(setting)
         row = _row(reached, config.distill.budget, note=chosen)
     else:
-        reached = _evaluate(bench, made, made.loss)
+        reached = _evaluate(setting, made, made.loss)
         row = _row(reached, len(made), made.storage(), _how_trained(made))
-    mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(bench.real["test"].owner).mean
+    mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(setting.real["test"].owner).mean
     if near_chance(mean, least):
-        bench.progress.say(
+        setting.progress.say(
             f"Warning: the recall of {name} is {mean:.2f}, near chance ({least:.2f})."
         )
     return row
 
 
-def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> DistilledSet:
-    config = bench.config
-    matcher = bench.matcher()
-    health = Health(config, chance(bench.real["val"].owner).mean, bench.progress.say)
-    state = _state(bench, logbook)
+def _distil(
+    setting: Setting, start: SyntheticPairs, out: Path, logbook: Logbook, watch: Watch
+) -> DistilledSet:
+    config = setting.config
+    matcher = matcher_of(setting)
+    health = Health(config, chance(setting.real["val"].owner).mean, setting.progress.say)
+    state = _state(setting, start, logbook)
     if len(state.synthetic) == config.most_pairs():
-        bench.progress.say(
+        setting.progress.say(
             f"The set has {len(state.synthetic)} pairs, one batch of the protocol, and the storage "
             f"of {state.synthetic.storage():.0f}; distill.one_batch=false makes as many as the "
             "budget holds."
         )
     idle = ranks.size() - state.trajectories
-    if idle > 0 and not bench.data_parallel:
-        bench.progress.say(
+    if idle > 0 and not setting.data_parallel:
+        setting.progress.say(
             f"Warning: {idle} of {ranks.size()} ranks have nothing to do, for this run averages "
             f"{state.trajectories} trajectories: see distill.trajectories and --data-parallel."
         )
@@ -219,42 +225,47 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
             pairs = distill(
                 state,
                 matcher,
-                recall=lambda synthetic: val_recall(bench, synthetic),
+                recall=lambda synthetic: val_recall(setting, synthetic),
                 checkpoint=partial(logbook.checkpoint, state),
                 log=log,
-                progress=bench.progress,
+                progress=setting.progress,
             )
             break
         except DivergedError as error:
-            state = _state(bench, logbook)
+            state = _state(setting, start, logbook)
             state.agree()  # all have read the checkpoint before it is replaced
             if sum(state.slowed.values()) >= config.distill.retries:
                 raise
-            bench.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
+            setting.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
             state.slow_down(error.part)
             logbook.checkpoint(state)
-    loss = config.loss if matcher.learns_rates else tune(bench, pairs)
-    distilled = bench.distilled(pairs, loss)
+    loss = config.loss if config.learns_rates() else tune(setting, pairs)
+    distilled = setting.distilled(pairs, loss)
     _save(distilled, out / SET)
     return distilled
 
 
-def _state(bench: Workbench, logbook: Logbook) -> Distillation:
+def _state(setting: Setting, start: SyntheticPairs, logbook: Logbook) -> Distillation:
     """The state of a run at its last checkpoint, or at its start."""
     state = Distillation(
-        bench.start(), bench.config.distill, bench.config.seed, together=bench.data_parallel
+        copy.deepcopy(start),
+        setting.config.distill,
+        setting.config.seed,
+        together=setting.data_parallel,
     )
-    logbook.resume(state, bench.progress)
+    logbook.resume(state, setting.progress)
     return state
 
 
-def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
-    (chosen, scores), captions = bench.select(kind, bench.config.distill.budget)
-    pairs = bench.plain_pairs(chosen, captions)
-    loss = tune(bench, pairs)
-    selected = bench.distilled(pairs, loss, SimilarityConfig(kind="identity"))
+def _select(setting: Setting, out: Path) -> DistilledSet:
+    config, kind = setting.config, setting.config.selection.kind
+    assert kind is not None
+    (chosen, scores), captions = select(setting, kind, config.distill.budget)
+    pairs = setting.plain_pairs(chosen, captions)
+    loss = tune(setting, pairs)
+    selected = setting.distilled(pairs, loss, SimilarityConfig(kind="identity"))
     if ranks.rank() == 0:
-        _write_list(chosen, scores, captions, bench.pairs.splits["train"].captions, out)
+        _write_list(chosen, scores, captions, setting.pairs.splits["train"].captions, out)
     _save(selected, out / SET)
     return selected
 
@@ -276,23 +287,22 @@ def _write_list(
 
 def _how_trained(made: DistilledSet) -> str:
     config = made.config
-    learned = config.selection.kind is None and MATCHERS[config.matching.kind].learns_rates
-    if not learned:
+    if not config.learns_rates():
         return f"{config.loss}, {rates_label(made.rates)}"
     return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 
-def _evaluate(bench: Workbench, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
-    images, old = distilled.images_for(bench.flat.model), distilled.pairs
+def _evaluate(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+    images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    pairs.to(bench.device, bench.dtype)
-    inputs = frozen_inputs(pairs, bench.flat.model)
+    pairs.to(setting.device, setting.dtype)
+    inputs = frozen_inputs(pairs, setting.flat.model)
 
     def reached(seed: int) -> Outcome:
-        return trial(bench, pairs, loss, "evaluation network", seed, inputs=inputs)
+        return trial(setting, pairs, loss, "evaluation network", seed, inputs=inputs)
 
-    seeds = range(bench.config.evaluate.seeds)
-    return outcomes(seeds, reached, bench.progress, "train on the set")
+    seeds = range(setting.config.evaluate.seeds)
+    return outcomes(seeds, reached, setting.progress, "train on the set")
 
 
 def _row(

@@ -21,7 +21,8 @@ from lors.matching.second_order import DERIVATIVES, fitting_derivative
 from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs, pairs_within
-from lors.setting.resolve import find_device, resolve
+from lors.setting import resolve
+from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.memory import peak_memory
 from lors.system.seeding import generator

@@ -2,20 +2,31 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
+from lors.config import names
 from lors.selection.candidates import Candidates
-from lors.selection.forgetting import forgetting
-from lors.selection.herding import herding
-from lors.selection.k_center import k_center
 from lors.selection.pool import Choice, Pool
-from lors.selection.random import at_random
-from lors.selection.score import best_fitting
+from lors.setting import Setting
+from lors.system.registry import Registry
 
-__all__ = ["SELECTIONS", "Candidates", "Choice", "Pool"]
+__all__ = ["SELECTIONS", "Candidates", "Choice", "Pool", "select"]
 
-SELECTIONS: dict[str, Callable[[Pool, int], Choice]] = {
-    "random": lambda pool, count: at_random(pool.size, count, pool.rng),
-    "herding": lambda pool, count: herding(pool.candidates(), count),
-    "k-center": lambda pool, count: k_center(pool.candidates(), count),
-    "forgetting": lambda pool, count: forgetting(pool.learned(), count, pool.rng),
-    "clip-score": lambda pool, count: best_fitting(*pool.embeddings(), count),
-}
+SELECTIONS: Registry[Callable[[Pool, int], Choice]] = names.SELECTIONS
+
+
+def select(setting: Setting, kind: str, count: int, *keys: int | str) -> tuple[Choice, np.ndarray]:
+    """Choose real pairs, each an image with a drawn one of its captions.
+
+    Args:
+        setting: whose training split to choose from.
+        kind: a name in ``SELECTIONS``.
+        count: how many.
+        keys: seed everything random.
+
+    Returns:
+        The images chosen with their scores, and the caption of each. Shape: (count,)
+    """
+    pool = Pool(setting, *keys)
+    chosen, scores = SELECTIONS.choose(kind)(pool, count)
+    return (chosen, scores), pool.captions[chosen]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lors.selection.pool import Choice, Pool
 from lors.selection.score import highest
 from lors.system.errors import InputError
 
-__all__ = ["forgetting", "forgetting_events"]
+__all__ = ["by_forgetting", "forgetting", "forgetting_events"]
 
 
 def forgetting_events(learned: np.ndarray) -> np.ndarray:
@@ -72,3 +73,8 @@ def forgetting(
     order = rng.permutation(sizes[0])
     picks, events = highest(np.sum(runs, 0)[order], count)
     return order[picks], events
+
+
+def by_forgetting(pool: Pool, count: int) -> Choice:
+    """The selection ``forgetting``."""
+    return forgetting(pool.learned(), count, pool.rng)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lors.selection.candidates import Candidates, check_count
+from lors.selection.pool import Choice, Pool
 
-__all__ = ["herding"]
+__all__ = ["by_herding", "herding"]
 
 
 def herding(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,3 +43,8 @@ def herding(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]
         picks[k] = pick
         distances[k] = np.linalg.norm(total) / (k + 1)
     return picks, distances
+
+
+def by_herding(pool: Pool, count: int) -> Choice:
+    """The selection ``herding``."""
+    return herding(pool.candidates, count)

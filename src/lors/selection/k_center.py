@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lors.selection.candidates import Candidates, check_count
+from lors.selection.pool import Choice, Pool
 
-__all__ = ["k_center"]
+__all__ = ["by_k_center", "k_center"]
 
 
 def k_center(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,3 +43,8 @@ def k_center(candidates: Candidates, count: int) -> tuple[np.ndarray, np.ndarray
         centre, farthest = span.least(-nearest)
         picks[k], squares[k] = centre, -farthest
     return picks, np.sqrt(squares.clip(0))
+
+
+def by_k_center(pool: Pool, count: int) -> Choice:
+    """The selection ``k-center``."""
+    return k_center(pool.candidates, count)

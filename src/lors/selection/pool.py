@@ -1,14 +1,16 @@
-"""What every selection method may build on."""
+"""The real pairs that a selection chooses from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from lors.data.shards import Features
+from lors.experts import experts_of, joint_features, scorer_embeddings
 from lors.selection.candidates import Candidates
+from lors.setting import Setting
+from lors.system.seeding import derive_seed
 
 __all__ = ["Choice", "Pool"]
 
@@ -16,23 +18,37 @@ Choice = tuple[np.ndarray, np.ndarray]
 """The chosen pairs, in order of choice, and the score of each. Shapes: (n,), (n,)"""
 
 
-@dataclass(frozen=True)
 class Pool:
-    """M real pairs to choose from, each an image with one of its captions.
+    """M real pairs, each an image with a drawn one of its captions.
 
-    What is costly is made when a method asks for it.
+    What is costly is made when a selection asks for it.
 
     Args:
-        size: M.
-        candidates: the joint image-text features of the pairs.
-        learned: for each expert, which pairs it had learned at which epoch. Shape of each: (T, M)
-        embeddings: images and captions in the scorer's joint space, and the caption of each pair.
-            Shapes: (M, e), (C, e), (M,)
-        rng: draws whatever a method leaves to chance.
+        setting: whose training split it is.
+        keys: draw the captions, and whatever a selection leaves to chance.
     """
 
-    size: int
-    candidates: Callable[[], Candidates]
-    learned: Callable[[], list[np.ndarray]]
-    embeddings: Callable[[], tuple[Features, Features, np.ndarray]]
-    rng: np.random.Generator
+    def __init__(self, setting: Setting, *keys: int | str) -> None:
+        self.setting, real = setting, setting.real["train"]
+        self.rng = np.random.default_rng(derive_seed(setting.config.seed, "selection", *keys))
+        self.captions = real.draw_captions(np.arange(len(real)), self.rng)
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The joint image-text features of the pairs."""
+        return Candidates(*joint_features(self.setting), self.captions)
+
+    def embeddings(self) -> tuple[Features, Features, np.ndarray]:
+        """Images and captions in the scorer's joint space, and the caption of each pair.
+
+        Shapes: (M, e), (C, e), (M,)
+        """
+        return (*scorer_embeddings(self.setting), self.captions)
+
+    def learned(self) -> list[np.ndarray]:
+        """For each expert, which pairs it had learned at which epoch. Shape of each: (T, M)"""
+        store = experts_of(self.setting)
+        return [store.learned(expert) for expert in range(self.setting.config.experts.count)]

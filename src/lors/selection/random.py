@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from lors.selection.candidates import check_count
+from lors.selection.pool import Choice, Pool
 
 __all__ = ["at_random"]
 
 
-def at_random(size: int, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """``count`` of ``size`` pairs without replacement; all scores are zero."""
-    check_count(count, size)
-    return rng.choice(size, count, replace=False), np.zeros(count)
+def at_random(pool: Pool, count: int) -> Choice:
+    """``count`` pairs without replacement; all scores are zero."""
+    check_count(count, len(pool))
+    return pool.rng.choice(len(pool), count, replace=False), np.zeros(count)

@@ -6,11 +6,12 @@ import numpy as np
 
 from lors.data.shards import Features
 from lors.selection.candidates import CHUNK, check_count, pair_rows
+from lors.selection.pool import Choice, Pool
 from lors.selection.span import Span
 from lors.system import ranks
 from lors.system.errors import InputError
 
-__all__ = ["best_fitting", "highest", "pair_scores"]
+__all__ = ["best_fitting", "by_score", "highest", "pair_scores"]
 
 
 def best_fitting(
@@ -99,3 +100,8 @@ def pair_scores(
         cosines = np.einsum("ij,ij->i", x, y) / np.where(lengths > 0, lengths, 1)
         scores[u.span.here(pairs)] = cosines.clip(-1, 1)
     return scores
+
+
+def by_score(pool: Pool, count: int) -> Choice:
+    """The selection ``clip-score``."""
+    return best_fitting(*pool.embeddings(), count)

@@ -20,7 +20,7 @@ from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import SIMILARITIES, build_similarity
-from lors.system.errors import InputError, choose
+from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import generator
 from lors.training import Batch
@@ -86,7 +86,7 @@ class DistilledSet:
     @property
     def loss(self) -> Loss:
         """The contrastive loss that the set was made for."""
-        return choose(LOSSES, self.config.loss, "loss")
+        return LOSSES.choose(self.config.loss)
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -229,7 +229,6 @@ class DistilledSet:
     @classmethod
     def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
         config, count = load_config(header["config"]), header["pairs"]
-        choose(LOSSES, config.loss, "loss")
         groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
         for name, tensor in tensors.items():
             group, _, rest = name.partition(".")
@@ -300,7 +299,7 @@ def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> N
             raise ValueError(f"{name} are {tensor.dtype} and images {tensors['images'].dtype}")
     if not (tensors["rates"] > 0).all():
         raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
-    kind = choose(SIMILARITIES, config.similarity.kind, "similarity")
+    kind = SIMILARITIES.choose(config.similarity.kind)
     found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
     wanted = kind.stored(config.similarity, count)
     if found != wanted:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lors.config import SimilarityConfig
 from lors.similarity import SIMILARITIES, Identity, Similarity
-from lors.system.errors import InputError, choose
+from lors.system.errors import InputError
 from lors.training import Batch
 
 __all__ = ["SyntheticPairs", "pairs_within"]
@@ -127,7 +127,7 @@ def pairs_within(
     >>> pairs_within(500, 3 * 224**2 + 768, SimilarityConfig(kind="lowrank", rank=20))
     499
     """
-    kind = choose(SIMILARITIES, similarity.kind, "similarity")
+    kind = SIMILARITIES.choose(similarity.kind)
     for pairs in range(min(budget, most or budget), 0, -1):
         if pairs * pair_numbers + kind.stored(similarity, pairs) <= budget * pair_numbers:
             return pairs

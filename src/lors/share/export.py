@@ -28,7 +28,7 @@ from lors.runs.card import card
 from lors.runs.folders import CARD, SET
 from lors.runs.opened import Run
 from lors.sets.distilled import KIND
-from lors.show.analysis.neighbours import nearest_captions
+from lors.setting.neighbours import nearest_captions
 from lors.system.errors import InputError
 
 __all__ = ["export"]
@@ -111,11 +111,11 @@ def _write_pairs(run: Run, folder: Path) -> dict[str, str]:
 
 def _pairs(run: Run) -> list[dict[str, Any]]:
     """Of each pair: s_ii, and the nearest real caption now and at the start."""
-    captions = run.bench.pairs.splits["train"].captions
+    captions = run.setting.pairs.splits["train"].captions
     s = run.distilled.pairs.similarity.matrix().diagonal().tolist()
     rows: list[dict[str, Any]] = [{"index": i, "s_ii": value} for i, value in enumerate(s)]
     for prefix, pairs in (("", run.distilled.pairs), ("start_", run.start)):
-        found = nearest_captions(run.bench, pairs.texts)
+        found = nearest_captions(run.setting, pairs.texts)
         for row, index, cosine in zip(rows, found.index[:, 0], found.cosine[:, 0], strict=True):
             if captions:
                 row[f"{prefix}text"] = captions[index]

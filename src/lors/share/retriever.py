@@ -21,14 +21,13 @@ from lors.data.shards import Features
 from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
 from lors.encoders.given_text import GivenText
 from lors.encoders.image import feature_size, image_trunk, normalisation
-from lors.encoders.text import kind_of, restore_text_trunk
-from lors.encoders.transformers_text import TransformersText
+from lors.encoders.text import kind_of, restore_text_trunk, training_text
 from lors.evaluation.protocol import train_on
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import find_device
+from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import derive_seed
@@ -125,8 +124,9 @@ class Retriever:
         if isinstance(texts, str) or not texts:
             raise InputError("give a list of one or more texts")
         trunk, model = self.text_trunk, self.model
-        if self.encoder.scope == "all" and isinstance(trunk, TransformersText):
-            tokens = torch.from_numpy(trunk.tokens(texts, self.encoder.text_length))
+        training = training_text(trunk, self.encoder.scope)
+        if training is not None:
+            tokens = torch.from_numpy(training.tokens(texts, self.encoder.text_length))
             return model.embed_texts(tokens.to(self._device, torch.long))
         embedded = torch.from_numpy(trunk.embed(texts, Silent())).to(self._device)
         return model.embed_texts(model.text_standard(embedded))
@@ -180,9 +180,8 @@ class Retriever:
             parts[part][rest] = tensor
         weights = parts["model"]
         trunk = restore_text_trunk(saved["kind"], encoder, saved, parts["text_trunk"])
-        blank = trunk
-        if encoder.scope == "all" and isinstance(trunk, TransformersText):
-            blank = TransformersText(trunk.name, trunk.pooling, "none")  # its weights are here
+        training = training_text(trunk, encoder.scope)
+        blank = trunk if training is None else training.without_weights()  # they are here
 
         def build() -> DualEncoder:
             sees, dims = None, {"text_standard": trunk.dim}
@@ -216,8 +215,9 @@ def _frozen(
     text_standard: Standard | None = None,
 ) -> Frozen:
     """What does not train, without any data."""
-    if encoder.scope == "all" and isinstance(trunk, TransformersText):
-        return Frozen(trunk.dim, text_tower=trunk.tower)
+    training = training_text(trunk, encoder.scope)
+    if training is not None:
+        return Frozen(training.dim, text_tower=training.tower)
     dim = None if sees is None else feature_size(sees)
     return Frozen(trunk.dim, dim, sees, image_standard, text_standard)
 

@@ -102,7 +102,7 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
 
 def canonical(material: Material) -> Start:
     """(±a_k, ±b_k): see ``direction_pairs``. Photos of frozen trunks get their canonical texts."""
-    candidates = material.averaged()
+    candidates = material.averaged
     covariances, width = covariances_of(candidates), candidates.widths[0]
     u, v = canonical_directions(covariances, -(-material.count // 2))
     start = direction_pairs(material, candidates, u, v)

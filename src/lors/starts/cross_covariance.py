@@ -37,6 +37,6 @@ def singular_vectors(candidates: Candidates, count: int) -> tuple[Tensor, Tensor
 
 def cross_covariance(material: Material) -> Start:
     """(±u_k, ±v_k), at most twice the rank of the cross-covariance: see ``direction_pairs``."""
-    candidates = material.averaged()
+    candidates = material.averaged
     u, v = singular_vectors(candidates, -(-material.count // 2))
     return direction_pairs(material, candidates, u, v)

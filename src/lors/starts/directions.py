@@ -58,7 +58,7 @@ def direction_pairs(material: Material, candidates: Candidates, u: Tensor, v: Te
     """
     count = min(material.count, 2 * len(u))
     if not material.features:
-        paired, captions = material.candidates()
+        paired, captions = material.candidates
         chosen = spanning_pairs(paired, u, v, count)
         images, texts = _others(material, material.count - count, chosen)
         return material.start(

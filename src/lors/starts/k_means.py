@@ -59,14 +59,14 @@ def k_means(candidates: Candidates, count: int, rng: np.random.Generator) -> Clu
 
 def nearest_to_centroids(material: Material) -> Start:
     """The real pair nearest to each centroid: AMD's start, and MDM's."""
-    candidates, captions = material.candidates()
+    candidates, captions = material.candidates
     pairs = k_means(candidates, material.count, _rng(material)).nearest
     return material.start(pairs, captions[pairs])
 
 
 def centroids(material: Material) -> Start:
     """The centroids themselves, which only features can be."""
-    candidates, _ = material.candidates()
+    candidates, _ = material.candidates
     found = k_means(candidates, material.count, _rng(material)).centroids
     return Start(*material.encode(*candidates.sides(found.numpy())), None)
 

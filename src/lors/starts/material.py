@@ -1,16 +1,20 @@
-"""What every initialiser may build on, and what it makes."""
+"""What synthetic pairs may start from, and what a start makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lors.selection import Candidates
+from lors.encoders.encoded import mean_captions
+from lors.experts import joint_features
+from lors.selection import Candidates, select
+from lors.sets.synthetic import pairs_within
+from lors.setting import Setting
+from lors.system.seeding import derive_seed, generator
 
 __all__ = ["Material", "Real", "Start"]
 
@@ -32,35 +36,74 @@ class Start(NamedTuple):
     real: Real | None
 
 
-@dataclass(frozen=True)
 class Material:
-    """M real pairs to start from. What is costly is made when an initialiser asks for it.
+    """The real pairs of a setting. What is costly is made when a start asks for it.
+
+    ``drawn`` are real pairs drawn at random, as many as the budget holds, and ``count`` is N, how
+    many synthetic pairs there will be.
 
     Args:
-        count: N, how many synthetic pairs there will be.
-        drawn: N or more different real pairs, drawn at random.
-        features: whether synthetic images are features, so that any vector may be one.
-        frozen: whether the joint features are those of frozen trunks.
-        tensors: real pairs as synthetic pairs are.
-        encode: features of frozen trunks as heads take them, and synthetic texts are.
-            Shapes: (N, f), (N, d)
-        select: N real pairs by the selection method of that name.
-        candidates: the joint features of all images, each with one drawn caption, and that caption.
-        averaged: the joint features of all images, each with the mean of its captions.
-        generator: draws whatever an initialiser leaves to chance.
+        setting: the real pairs, the budget and the seed.
     """
 
-    count: int
-    drawn: Real
-    features: bool
-    frozen: bool
-    tensors: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]]
-    encode: Callable[[np.ndarray, np.ndarray], tuple[Tensor, Tensor]]
-    select: Callable[[str, int], Real]
-    candidates: Callable[[], tuple[Candidates, np.ndarray]]
-    averaged: Callable[[], Candidates]
-    generator: torch.Generator
+    def __init__(self, setting: Setting) -> None:
+        self.setting, config, real = setting, setting.config, setting.real["train"]
+        self._rng = np.random.default_rng(derive_seed(config.seed, "start"))
+        images = self._rng.choice(len(real), config.distill.budget, replace=False)
+        self.drawn: Real = images, real.draw_captions(images, self._rng)
+        one = setting.tensors_of(images[:1], self.drawn[1][:1])
+        numbers = sum(part.numel() for part in one)
+        self.count = pairs_within(
+            config.distill.budget, numbers, config.similarity, config.most_pairs()
+        )
+        self.generator: torch.Generator = generator(config.seed, "noise")
+        """Draws whatever a start leaves to chance."""
+
+    @property
+    def features(self) -> bool:
+        """Whether synthetic images are features, so that any vector may be one."""
+        return self.setting.config.encoder.space == "features"
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the joint features are those of frozen trunks."""
+        return self.setting.config.encoder.scope == "heads"
 
     def start(self, images: np.ndarray, captions: np.ndarray) -> Start:
         """These real pairs, as they are."""
-        return Start(*self.tensors(images, captions), (images, captions))
+        return Start(*self.setting.tensors_of(images, captions), (images, captions))
+
+    def tensors(self, images: np.ndarray, captions: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Real pairs as synthetic pairs are."""
+        return self.setting.tensors_of(images, captions)
+
+    def encode(self, images: np.ndarray, texts: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Features of both frozen trunks as the heads take them, and synthetic texts are.
+
+        Shapes: (N, f), (N, d)
+        """
+        model = self.setting.flat.model
+        like = next(model.parameters())
+        x, y = (torch.from_numpy(part).to(like) for part in (images, texts))
+        return model.image_standard(x), model.text_standard(y)
+
+    def selected(self, kind: str) -> Real:
+        """N real pairs by the selection of that name."""
+        (chosen, _), captions = select(self.setting, kind, self.count, "start")
+        return chosen, captions
+
+    @cached_property
+    def candidates(self) -> tuple[Candidates, np.ndarray]:
+        """The joint features of all images, each with one drawn caption, and that caption."""
+        real = self.setting.real["train"]
+        each = real.draw_captions(np.arange(len(real)), self._rng)
+        return Candidates(*joint_features(self.setting), each), each
+
+    @cached_property
+    def averaged(self) -> Candidates:
+        """The joint features of all images, each with the mean of its captions."""
+        real = self.setting.real["train"]
+        images, texts = joint_features(self.setting)
+        if len(texts) > len(real):
+            texts = mean_captions(texts[:], real.owner)
+        return Candidates(images, texts, np.arange(len(real)))

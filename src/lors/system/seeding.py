@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["derive_seed", "generator", "global_seed"]
+__all__ = ["derive_seed", "draw_seed", "generator", "global_seed"]
 
 
 def derive_seed(*keys: int | str) -> int:
@@ -24,6 +24,11 @@ def derive_seed(*keys: int | str) -> int:
 def generator(*keys: int | str) -> torch.Generator:
     """A CPU generator seeded by the keys."""
     return torch.Generator().manual_seed(derive_seed(*keys))
+
+
+def draw_seed(generator: torch.Generator) -> int:
+    """A seed for what offers no generator argument."""
+    return int(torch.randint(2**62, (), generator=generator))
 
 
 @contextmanager

@@ -16,6 +16,8 @@ __all__ = ["TensorBoard"]
 class TensorBoard(Tracker):
     """Shown by ``tensorboard --logdir RUN``. See https://www.tensorflow.org/tensorboard."""
 
+    package = "tensorboard"
+
     def __init__(self, out: Path, config: Config, iteration: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 

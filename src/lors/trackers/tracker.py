@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,9 @@ class Tracker(ABC):
         config: of the run, shown with it.
         iteration: how far the run is. A killed run may have told of later ones: they come again.
     """
+
+    package: ClassVar[str | None] = None
+    """The package that it needs, which is also the extra of lors that brings it."""
 
     @abstractmethod
     def __init__(self, out: Path, config: Config, iteration: int) -> None: ...

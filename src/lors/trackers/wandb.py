@@ -27,6 +27,8 @@ class WeightsAndBiases(Tracker):
         InputError: W&B refused; nobody is logged in, for example.
     """
 
+    package = "wandb"
+
     def __init__(self, out: Path, config: Config, iteration: int) -> None:
         import wandb
 

@@ -10,8 +10,8 @@ from typing import Any
 from lors.evaluation.recall import METRICS, metric_label
 from lors.sets.distilled import DistilledSet, as_pixels
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
-from lors.show.analysis.neighbours import nearest_captions
+from lors.setting import Setting
+from lors.setting.neighbours import nearest_captions
 from lors.system import ranks
 from lors.trackers import TRACKERS, Tracker
 from lors.trackers.pictures import heat_map, side_by_side
@@ -23,33 +23,33 @@ SHOWN = 16
 
 
 @contextmanager
-def watching(bench: Workbench, out: Path, iteration: int) -> Iterator[Watch]:
+def watching(setting: Setting, out: Path, iteration: int) -> Iterator[Watch]:
     """The trackers of a run, from here to the end of the block.
 
     Args:
-        bench: of the run.
+        setting: of the run.
         out: its directory.
         iteration: how far it is.
     """
     with ExitStack() as stack:
         trackers = [
-            stack.enter_context(TRACKERS[name](out, bench.config, iteration))
-            for name in bench.config.trackers
+            stack.enter_context(TRACKERS[name](out, setting.config, iteration))
+            for name in setting.config.trackers
             if ranks.rank() == 0
         ]
-        yield Watch(bench, trackers)
+        yield Watch(setting, trackers)
 
 
 class Watch:
     """Tells all trackers of a run the same. It only looks: a run without it has the same bits.
 
     Args:
-        bench: of the run.
+        setting: of the run.
         trackers: who to tell; may be none.
     """
 
-    def __init__(self, bench: Workbench, trackers: Sequence[Tracker]) -> None:
-        self._bench, self._trackers = bench, trackers
+    def __init__(self, setting: Setting, trackers: Sequence[Tracker]) -> None:
+        self._setting, self._trackers = setting, trackers
 
     def record(self, record: Mapping[str, Any], pairs: SyntheticPairs) -> None:
         """A record of ``metrics.jsonl``, and where recall was measured also pictures."""
@@ -66,8 +66,8 @@ class Watch:
         """
         if not self._trackers:
             return
-        distils = self._bench.config.selection.kind is None
-        step = 1 + (self._bench.config.distill.iterations if distils else 0)
+        distils = self._setting.config.selection.kind is None
+        step = 1 + (self._setting.config.distill.iterations if distils else 0)
         self._pictures(step, made.pairs)
         pairs, recalls = self._nearest(made.pairs), _recalls(rows)
         for tracker in self._trackers:
@@ -78,8 +78,8 @@ class Watch:
         pictures = {
             "similarity": heat_map(pairs.similarity.matrix().detach().float().cpu().numpy())
         }
-        if self._bench.config.encoder.space == "pixels":
-            model = self._bench.flat.model
+        if self._setting.config.encoder.space == "pixels":
+            model = self._setting.flat.model
             images = as_pixels(pairs.images[:SHOWN].detach(), model.mean, model.std)
             pictures["synthetic images"] = side_by_side(images)
         for tracker in self._trackers:
@@ -88,8 +88,8 @@ class Watch:
 
     def _nearest(self, pairs: SyntheticPairs) -> list[tuple[int, str, float, float]]:
         """Of each pair that is shown: the nearest real caption, how near it is, and s_ii."""
-        found = nearest_captions(self._bench, pairs.texts[:SHOWN])
-        captions = self._bench.pairs.splits["train"].captions
+        found = nearest_captions(self._setting, pairs.texts[:SHOWN])
+        captions = self._setting.pairs.splits["train"].captions
         s = pairs.similarity.diagonal().tolist()
         return [
             (pair, captions[nearest] if captions else f"text {nearest}", float(cosine), s[pair])

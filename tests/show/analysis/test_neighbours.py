@@ -8,7 +8,8 @@ import torch
 
 from lors.runs.opened import Run
 from lors.setting.workbench import Workbench
-from lors.show.analysis.neighbours import nearest, nearest_captions, nearest_images, neighbour_rows
+from lors.setting.neighbours import nearest, nearest_captions, nearest_images
+from lors.show.analysis.neighbours import neighbour_rows
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 50])

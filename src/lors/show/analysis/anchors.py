@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors.experts import experts_of
 from lors.runs.opened import Run
 from lors.system.errors import choose
 
@@ -76,11 +77,11 @@ def embeddings(run: Run) -> tuple[Tensor, Tensor]:
     """A distilled set in the joint space of the first expert, after the last of the epochs that
     matching starts from. Shapes: (N, d), (N, d)
     """
-    bench, pairs = run.bench, run.distilled.pairs
-    model = bench.model("anchors")
-    theta = bench.experts().snapshots(0, [run.config.matching.max_start_epoch - 1])[0]
-    bench.flat.load(theta.to(bench.device, bench.dtype), model)
-    images, texts = (t.to(bench.device, bench.dtype) for t in (pairs.images, pairs.texts))
+    setting, pairs = run.setting, run.distilled.pairs
+    model = setting.model("anchors")
+    theta = experts_of(setting).snapshots(0, [run.config.matching.last_start()])[0]
+    setting.flat.load(theta.to(setting.device, setting.dtype), model)
+    images, texts = (t.to(setting.device, setting.dtype) for t in (pairs.images, pairs.texts))
     with torch.no_grad():
         return model.embed_images(model.freeze(images)).cpu(), model.embed_texts(texts).cpu()
 

@@ -11,9 +11,10 @@ import statistics
 
 from lors.config import Config, load_config
 from lors.distillation.loop import Distillation
-from lors.setting.resolve import resolve
-from lors.setting.workbench import Workbench
+from lors.matching import matcher_of
+from lors.setting import resolve, setting_of
 from lors.show.analysis.rows import Row
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.memory import peak_memory
 from lors.system.progress import Progress, Silent
@@ -65,9 +66,9 @@ def efficiency(config: Config, rounds: int = 20, progress: Progress | None = Non
 
 def _prepare(config: Config, progress: Progress) -> tuple[Distillation, Step]:
     """A distillation at its start, and what takes it one iteration further."""
-    bench = Workbench(config, progress)
-    state = Distillation(bench.start(), config.distill, config.seed)
-    matcher = bench.matcher()
+    setting = setting_of(config, progress)
+    state = Distillation(start_pairs(setting), config.distill, config.seed)
+    matcher = matcher_of(setting)
     return state, lambda: state.step(matcher)
 
 

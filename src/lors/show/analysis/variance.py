@@ -31,8 +31,9 @@ from lors.encoders.image import image_trunk
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.scorer import KIND as OPEN_CLIP
 from lors.encoders.scorer import embed_pixels
-from lors.setting.resolve import find_device, resolve
+from lors.setting import resolve
 from lors.show.analysis.rows import Row, read_rows
+from lors.system.devices import find_device
 from lors.system.progress import Progress, Silent
 from lors.system.seeding import global_seed
 

@@ -10,7 +10,7 @@ import torch
 
 from lors.runs.opened import Run
 from lors.sets.synthetic import SyntheticPairs
-from lors.show.analysis.neighbours import Neighbours, nearest_captions, nearest_images
+from lors.setting.neighbours import Neighbours, nearest_captions, nearest_images
 from lors.show.figures.canvas import GREY, frame, new_figure
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class Shown:
 @torch.no_grad()
 def look_at(run: Run, pairs: SyntheticPairs) -> Shown:
     """Pictures and captions of pairs of a run, as they started or as they ended."""
-    split = run.bench.pairs.splits["train"]
-    caption = _first(nearest_captions(run.bench, pairs.texts))
+    split = run.setting.pairs.splits["train"]
+    caption = _first(nearest_captions(run.setting, pairs.texts))
     words = [split.captions[c] if split.captions else f"text {c}" for c in caption]
     if run.config.encoder.space == "pixels":
-        pixels = run.bench.distilled(pairs).pixels().cpu().numpy()
+        pixels = run.setting.distilled(pairs).pixels().cpu().numpy()
         return Shown(pixels.transpose(0, 2, 3, 1), None, caption, words)
-    image = _first(nearest_images(run.bench, pairs.images))
+    image = _first(nearest_images(run.setting, pairs.images))
     pictures = None if split.texts is not None else split.images[image].transpose(0, 2, 3, 1)
     return Shown(pictures, image, caption, words)
 

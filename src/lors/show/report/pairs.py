@@ -10,8 +10,8 @@ import torch
 
 from lors.runs.opened import Run
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
-from lors.show.analysis.neighbours import nearest_captions, nearest_images
+from lors.setting import Setting
+from lors.setting.neighbours import nearest_captions, nearest_images
 from lors.show.report.album import CRISP, Album
 from lors.system.errors import LorsError
 
@@ -40,13 +40,13 @@ class PairView:
         self.count = min(len(run.distilled), SHOWN)
         self.similarity = similarity[: self.count, : self.count]
         self.missing = ""
-        self.bench = self._real()
+        self.setting = self._real()
 
     def content(self) -> dict[str, Any]:
         """The pairs as the page's script takes them."""
         after = self._looks(self.run.distilled.pairs, "after")
         before: Looks = []
-        if self.bench is not None and self.run.config.selection.kind is None:
+        if self.setting is not None and self.run.config.selection.kind is None:
             before = self._looks(self.run.start, "before")
         moved = self._moved() if before else None
         items = [
@@ -65,12 +65,12 @@ class PairView:
             "crisp": (self.run.config.encoder.image_size or 0) <= CRISP,
         }
 
-    def _real(self) -> Workbench | None:
+    def _real(self) -> Setting | None:
         """The real pairs, if they are still where the run found them."""
         try:
-            bench = self.run.bench
-            bench.real  # noqa: B018
-            return bench
+            setting = self.run.setting
+            setting.real  # noqa: B018
+            return setting
         except (LorsError, OSError) as error:
             self.missing = str(error)
             return None
@@ -87,10 +87,10 @@ class PairView:
             pixels = replace(self.run.distilled, pairs=pairs).pixels()[: self.count].cpu().numpy()
             numbers = [self.album.picture((when, i), p) for i, p in enumerate(pixels)]
             return [{"picture": number, "name": ""} for number in numbers]
-        if self.bench is None:
+        if self.setting is None:
             return [{"picture": None, "name": ""} for _ in range(self.count)]
-        found = nearest_images(self.bench, pairs.images[: self.count])
-        real = self.bench.pairs.splits["train"].images
+        found = nearest_images(self.setting, pairs.images[: self.count])
+        real = self.setting.pairs.splits["train"].images
         has_pixels = real.dtype == np.uint8
         return [
             {
@@ -102,10 +102,10 @@ class PairView:
 
     def _texts(self, pairs: SyntheticPairs, most: int) -> list[list[tuple[int, float]]]:
         """The nearest captions of each text with their cosines; the same words count once."""
-        if self.bench is None:
+        if self.setting is None:
             return [[] for _ in range(self.count)]
-        found = nearest_captions(self.bench, pairs.texts[: self.count], most)
-        captions = self.bench.pairs.splits["train"].captions
+        found = nearest_captions(self.setting, pairs.texts[: self.count], most)
+        captions = self.setting.pairs.splits["train"].captions
         texts = []
         for indices, cosines in zip(found.index.tolist(), found.cosine.tolist(), strict=True):
             near: dict[int, float] = {}

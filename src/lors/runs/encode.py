@@ -32,11 +32,12 @@ from lors.data.webdataset import find_shards, shard_items
 from lors.encoders.features import of_pixels
 from lors.encoders.folding import folded
 from lors.encoders.image import frozen_trunk, trunk_key
-from lors.encoders.text import TextTrunk, build_text_trunk
+from lors.encoders.text import TextTrunk, build_text_trunk, text_trunk_class
 from lors.files.arrays import write_array
 from lors.files.artifacts import remove_leftovers, write_text
 from lors.files.digests import block_digest
-from lors.setting.resolve import find_device, resolve
+from lors.setting import resolve
+from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.locks import locked, one_each
 from lors.system.progress import Progress, Silent
@@ -112,10 +113,10 @@ def encode_shards(
         raise InputError(
             f"lors encode reads shards: set data.source=webdataset, not {config.data.source!r}"
         )
-    if config.encoder.text == "lsa":
+    if text_trunk_class(config.encoder.text)[0].fitted:
         raise InputError(
-            "the text trunk lsa is fitted on all captions at once, which shards cannot give: set "
-            "encoder.text=transformers:NAME or open_clip:NAME"
+            f"the text trunk {config.encoder.text} is fitted on all captions at once, which shards "
+            "cannot give: set encoder.text=transformers:NAME or open_clip:NAME"
         )
     encoder, root = config.encoder, root_folder(config.data)
     jobs = _jobs(root, find_shards(config.data), out)

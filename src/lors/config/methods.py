@@ -1,0 +1,105 @@
+"""Methods: named recipes of a matcher with its options, a start, a similarity and a loss.
+
+A method is defined once, in ``methods.yaml`` or by a user, and put into any configuration: by a
+preset (``base: [flickr8k-heads-100, amd]``), by ``lors compare --methods amd``, or in Python. The
+configuration gives the data, the encoders, the protocol and the hyper-parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from lors.system.errors import InputError, suggestion
+
+__all__ = ["Method", "find_method", "methods"]
+
+UNLESS_SAID: Mapping[str, Any] = {
+    "selection.kind": None,
+    "similarity.omega": 1.0,
+    "similarity.values": None,
+    "distill.init": "real",
+    "distill.one_batch": False,
+    "distill.optimizer": "sgd",
+    "distill.schedule": "constant",
+    "distill.momentum": 0.5,
+    "distill.averaging": 0.0,
+    "distill.fixed": [],
+}
+"""What a method is as long as it does not say otherwise, whatever the configuration had before."""
+
+OF_TRAJECTORIES: Mapping[str, Any] = {
+    "matching.starts": "joint",
+    "matching.shortcut": False,
+    "matching.phases": [],
+    "matching.blend": 0.0,
+}
+"""Likewise, for methods that match trajectories."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by name.
+
+    >>> find_method("amd").settings["distill.init"]
+    'k-means'
+
+    Args:
+        name: as in ``lors compare --methods``.
+        label: what tables call it.
+        settings: by dotted name, those that make it what it is.
+        defaults: by dotted name, those that suit it; a user may change them.
+    """
+
+    name: str
+    label: str
+    settings: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def selects(self) -> bool:
+        """Whether it chooses real pairs."""
+        return self.settings.get("selection.kind") is not None
+
+    def before(self) -> dict[str, Any]:
+        """What to set before its defaults, so that nothing of another method is left."""
+        trajectories = self.settings.get("matching.kind") == "trajectory"
+        return {**UNLESS_SAID, **(OF_TRAJECTORIES if trajectories else {})}
+
+    def everything(self) -> dict[str, Any]:
+        """All its settings, by dotted name."""
+        return {**self.before(), **self.defaults, **self.settings}
+
+
+@cache
+def methods() -> dict[str, Method]:
+    """Every method of the package, by name."""
+    texts = yaml.safe_load((files("lors.config") / "methods.yaml").read_text("utf-8"))
+    found: dict[str, Method] = {}
+    for name, text in texts.items():
+        base = found.get(text.get("base"), Method("", "", {}))
+        found[name] = Method(
+            name,
+            text.get("label", ""),
+            {**base.settings, **text.get("set", {})},
+            {**base.defaults, **text.get("defaults", {})},
+        )
+    return {name: method for name, method in found.items() if method.label}
+
+
+def find_method(method: str | Method) -> Method:
+    """The method of that name, or the method itself.
+
+    Raises:
+        InputError: there is no such method.
+    """
+    if isinstance(method, Method):
+        return method
+    if method not in methods():
+        raise InputError(f"unknown method {method!r}{suggestion(method, methods())}")
+    return methods()[method]

@@ -1,0 +1,127 @@
+"""What settings can name, and where each thing is: one line for each file that holds one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lors.system.errors import InputError, suggestion
+from lors.system.registry import Registry
+
+__all__ = [
+    "HEADS",
+    "LOSSES",
+    "MATCHERS",
+    "SELECTIONS",
+    "SIMILARITIES",
+    "SOURCES",
+    "STARTS",
+    "TEXT_ALIASES",
+    "TEXT_TRUNKS",
+    "TRACKERS",
+    "check_text_trunk",
+]
+
+SOURCES: Registry[Any] = Registry(
+    "data source",
+    {
+        "scenes": "lors.data.scenes:SOURCE",
+        "karpathy": "lors.data.karpathy:SOURCE",
+        "table": "lors.data.table:SOURCE",
+        "flickr30k": "lors.data.known:FLICKR30K_SOURCE",
+        "coco": "lors.data.known:COCO_SOURCE",
+        "huggingface": "lors.data.huggingface:SOURCE",
+        "webdataset": "lors.data.webdataset:SOURCE",
+        "embeddings": "lors.data.embeddings:SOURCE",
+    },
+)
+HEADS: Registry[Any] = Registry(
+    "head",
+    {
+        "none": "lors.encoders.heads:no_head",
+        "linear": "torch.nn:Linear",
+        "mlp": "lors.encoders.heads:MlpHead",
+    },
+)
+TEXT_TRUNKS: Registry[Any] = Registry(
+    "text trunk",
+    {
+        "lsa": "lors.encoders.lsa:Lsa",
+        "transformers": "lors.encoders.transformers_text:TransformersText",
+        "open_clip": "lors.encoders.open_clip_text:OpenClipText",
+        "given": "lors.encoders.given_text:GivenText",
+    },
+)
+TEXT_ALIASES = {
+    "bert": "transformers:bert-base-uncased",
+    "distilbert": "transformers:distilbert-base-uncased",
+    "clip": "transformers:openai/clip-vit-base-patch32",
+}
+"""The paper's names of text trunks."""
+
+LOSSES: Registry[Any] = Registry(
+    "loss", {name: f"lors.losses:{name}" for name in ("nce", "ence", "bce", "wbce")}
+)
+SIMILARITIES: Registry[Any] = Registry(
+    "similarity",
+    {
+        "identity": "lors.similarity:Identity",
+        "diagonal": "lors.similarity:Diagonal",
+        "lowrank": "lors.similarity:LowRank",
+        "full": "lors.similarity:Full",
+        "fixed": "lors.similarity:Fixed",
+    },
+)
+SELECTIONS: Registry[Any] = Registry(
+    "selection",
+    {
+        "random": "lors.selection.random:at_random",
+        "herding": "lors.selection.herding:by_herding",
+        "k-center": "lors.selection.k_center:by_k_center",
+        "forgetting": "lors.selection.forgetting:by_forgetting",
+        "clip-score": "lors.selection.score:by_score",
+    },
+)
+STARTS: Registry[Any] = Registry(
+    "start",
+    {
+        "real": "lors.starts.real:real",
+        "replicas": "lors.starts.real:replicas",
+        "noise": "lors.starts.real:noise",
+        "k-means": "lors.starts.k_means:nearest_to_centroids",
+        "centroids": "lors.starts.k_means:centroids",
+        "cross-covariance": "lors.starts.cross_covariance:cross_covariance",
+        "canonical": "lors.starts.canonical:canonical",
+    },
+)
+MATCHERS: Registry[Any] = Registry(
+    "matcher",
+    {
+        "trajectory": "lors.matching.trajectory:TrajectoryMatcher",
+        "gradient": "lors.matching.gradient:GradientMatcher",
+        "distribution": "lors.matching.distribution:DistributionMatcher",
+        "covariance": "lors.matching.covariance:CovarianceMatcher",
+        "joint-distribution": "lors.matching.joint_distribution:JointDistributionMatcher",
+        "analytic": "lors.matching.analytic:AnalyticMatcher",
+        "hindsight": "lors.matching.hindsight:HindsightMatcher",
+    },
+)
+TRACKERS: Registry[Any] = Registry(
+    "tracker",
+    {
+        "tensorboard": "lors.trackers.tensorboard:TensorBoard",
+        "wandb": "lors.trackers.wandb:WeightsAndBiases",
+    },
+)
+
+
+def check_text_trunk(text: str) -> str:
+    """``KIND`` or ``KIND:NAME``, if there is such a kind of text trunk.
+
+    Raises:
+        InputError: there is none; the message has the nearest name.
+    """
+    kind = TEXT_ALIASES.get(text, text).partition(":")[0]
+    if kind not in TEXT_TRUNKS:
+        known = [*TEXT_TRUNKS, *TEXT_ALIASES]
+        raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}")
+    return text

@@ -1,0 +1,70 @@
+"""The experts of a setting: kept in a folder, and trained where they are missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from lors.data.cache import cache_errors
+from lors.experts.missing import train_missing
+from lors.experts.store import TrajectoryStore
+from lors.experts.train import Snapshot, train_expert
+from lors.files.artifacts import home
+from lors.setting import Setting
+
+__all__ = ["expert_origin", "experts_of"]
+
+
+def experts_of(setting: Setting) -> TrajectoryStore:
+    """The experts of a setting, after training those that are missing."""
+    config, origin = setting.config, expert_origin(setting)
+    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
+    folder = config.experts.folder or home() / "experts" / digest
+    kept = config.expert_snapshots() if config.experts.compact else None
+    store = TrajectoryStore(folder, origin, kept)
+    with cache_errors(folder):
+        train_missing(
+            store,
+            config.experts.count,
+            config.experts.epochs,
+            partial(_snapshots, setting),
+            setting.progress,
+            together=setting.data_parallel,
+        )
+    store.tidy()
+    return store
+
+
+def expert_origin(setting: Setting) -> dict[str, Any]:
+    """What experts depend on: another value of any of these gives other experts."""
+    config = setting.config
+    paths = {"space", "image_weights", "text"}
+    encoder = config.encoder.model_dump(mode="json", exclude=paths)
+    encoder["image_trunk"] = setting.image_trunk
+    experts = config.experts.model_dump(
+        mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
+    )
+    if config.experts.compact:
+        experts["epochs_kept"] = config.expert_snapshots()
+    return {
+        "data": {
+            "fingerprint": setting.pairs.fingerprint,
+            "augment": config.data.augment,
+            "captions": config.data.captions,
+        },
+        "encoder": {**encoder, "text_trunk": setting.text_trunk.fingerprint},
+        "experts": experts,
+        "dtype": config.dtype,
+        "parameters": sum(setting.flat.sides),
+    }
+
+
+def _snapshots(setting: Setting, expert: int, begun: Sequence[Snapshot]) -> Iterator[Snapshot]:
+    config = setting.config
+    model = setting.model(config.experts.seed, "expert", expert)
+    model.divided = setting.data_parallel
+    real = setting.real["train"]
+    return train_expert(model, real, config.experts, config.data, expert, begun)

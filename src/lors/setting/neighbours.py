@@ -1,0 +1,99 @@
+"""The real captions and images that synthetic ones are nearest to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lors.setting.setting import Setting
+
+__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images"]
+
+CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The k nearest of each query, nearest first.
+
+    Args:
+        index: which. Shape: (n, k)
+        cosine: how near. Shape: (n, k)
+    """
+
+    index: np.ndarray
+    cosine: np.ndarray
+
+
+def nearest(queries: Tensor, candidates: Iterable[Tensor], k: int) -> Neighbours:
+    """The k candidates with the largest cosine to each query.
+
+    Args:
+        queries: Shape: (n, d)
+        candidates: chunk after chunk, so that they need not fit in memory. Shape of each: (c, d)
+        k: how many; fewer come back if there are fewer candidates.
+    """
+    queries = F.normalize(queries, dim=1)
+    best = queries.new_empty(len(queries), 0)
+    index = torch.empty(len(queries), 0, dtype=torch.long, device=queries.device)
+    seen = 0
+    for chunk in candidates:
+        cosine = queries @ F.normalize(chunk, dim=1).T
+        here = torch.arange(seen, seen + len(chunk), device=queries.device)
+        seen += len(chunk)
+        every = torch.cat([best, cosine], 1)
+        best, place = every.topk(min(k, every.shape[1]))
+        index = torch.cat([index, here.expand(len(queries), -1)], 1).gather(1, place)
+    return Neighbours(index.cpu().numpy(), best.cpu().numpy())
+
+
+@torch.no_grad()
+def nearest_captions(setting: Setting, texts: Tensor, k: int = 1) -> Neighbours:
+    """The captions of the training split whose embeddings are nearest to synthetic texts.
+
+    Args:
+        setting: the real pairs.
+        texts: synthetic texts. Shape: (N, text_dim), or (N, L, d) in scope all, where the mean
+            over positions is compared.
+        k: how many for each text.
+    """
+    real, model = setting.real["train"], setting.flat.model
+
+    def embedded(index: np.ndarray) -> Tensor:
+        captions = real.captions(index, model)
+        if not captions.is_floating_point():
+            captions = model.text[0].embed_tokens(captions)  # type: ignore[index]
+        return _vectors(captions)
+
+    queries = _vectors(texts.detach().to(setting.device, setting.dtype))
+    return nearest(queries, map(embedded, _chunks(len(real.texts))), k)
+
+
+@torch.no_grad()
+def nearest_images(setting: Setting, images: Tensor, k: int = 1) -> Neighbours:
+    """The images of the training split nearest to synthetic ones.
+
+    Frozen trunks compare features; where the trunk trains, normalised pixels are compared.
+
+    Args:
+        setting: the real pairs.
+        images: synthetic images. Shape: (N, …)
+        k: how many for each image.
+    """
+    real, model = setting.real["train"], setting.flat.model
+    queries = model.freeze(images.detach().to(setting.device, setting.dtype)).flatten(1)
+    candidates = (real.inputs(index, model).flatten(1) for index in _chunks(len(real)))
+    return nearest(queries, candidates, k)
+
+
+def _vectors(texts: Tensor) -> Tensor:
+    return texts.mean(1) if texts.dim() == 3 else texts
+
+
+def _chunks(count: int) -> list[np.ndarray]:
+    return np.array_split(np.arange(count), -(-count // CHUNK))

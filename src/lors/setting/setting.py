@@ -1,0 +1,258 @@
+"""The setting: what one configuration works on, each part made once."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lors.config import Config, SimilarityConfig
+from lors.data import SOURCES, find_pairs
+from lors.data.shards import Features
+from lors.encoders import (
+    DualEncoder,
+    EncodedSplit,
+    FlatModel,
+    Frozen,
+    Standard,
+    TextTrunk,
+    build_dual_encoder,
+    build_text_trunk,
+    embed_once,
+)
+from lors.encoders.features import cached_features
+from lors.encoders.folding import folded
+from lors.encoders.given_text import GivenText
+from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
+from lors.encoders.text import text_trunk_class, training_text
+from lors.losses import LOSSES
+from lors.sets.distilled import DistilledSet
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting.resolve import resolve
+from lors.system import ranks
+from lors.system.devices import find_device
+from lors.system.errors import InputError
+from lors.system.progress import Progress, Silent
+from lors.system.seeding import derive_seed, draw_seed, global_seed
+
+__all__ = ["Setting", "setting_of"]
+
+
+def setting_of(
+    config: Config,
+    progress: Progress | None = None,
+    like: DistilledSet | None = None,
+    data_parallel: bool = False,
+) -> Setting:
+    """The setting of a configuration that was not resolved yet; see ``Setting``."""
+    return Setting(resolve(config), progress, like, data_parallel)
+
+
+class Setting:
+    """Real pairs, encoders and networks of one configuration.
+
+    Args:
+        config: what to work on, as ``resolve`` gives it.
+        progress: reports long-running work.
+        like: a distilled set whose text trunk and standardisation to use, instead of making them
+            from the data.
+        data_parallel: whether the ranks divide every batch of experts and of matching, instead of
+            dividing experts and trajectories.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        progress: Progress | None = None,
+        like: DistilledSet | None = None,
+        data_parallel: bool = False,
+    ) -> None:
+        self.config, self.progress, self.like = config, progress or Silent(), like
+        self._data_parallel = data_parallel
+        self.device = find_device(config.device)
+        self.dtype: torch.dtype = getattr(torch, config.dtype)
+        self.loss = LOSSES[config.loss]
+        # A mistake in the data or the text trunk shows first.
+        decode = find_pairs(config.data, self.progress)
+        made_from_data = text_trunk_class(config.encoder.text)[0].fitted or self.given
+        text_trunk = None if made_from_data else build_text_trunk(config.encoder, [])
+        self.pairs = decode(config.encoder.size())
+        train = self.pairs.splits["train"]
+        if len(train) < config.distill.budget:
+            raise InputError(
+                f"the training split has {len(train)} pairs, fewer than distill.budget "
+                f"({config.distill.budget}): lower the budget"
+            )
+        self.text_trunk: TextTrunk = text_trunk or self._text_trunk_from_data()
+        if like is not None and like.text_trunk.fingerprint != self.text_trunk.fingerprint:
+            raise InputError(
+                "the texts of this set are embeddings of another text trunk: evaluate it with "
+                f"the one it was made with, {like.config.encoder.text!r}"
+            )
+
+    @property
+    def given(self) -> bool:
+        """Whether the pairs came as embeddings, so that there are no trunks."""
+        return SOURCES[self.config.data.source].features
+
+    def _text_trunk_from_data(self) -> TextTrunk:
+        train = self.pairs.splits["train"]
+        if self.like is not None:
+            return self.like.text_trunk
+        if train.texts is not None:
+            return GivenText(train.texts.shape[1], self.pairs.fingerprint)
+        return build_text_trunk(self.config.encoder, train.captions)
+
+    @property
+    def data_parallel(self) -> bool:
+        """Whether the ranks divide batches now: not where there is one, or each works alone."""
+        return self._data_parallel and ranks.size() > 1
+
+    @cached_property
+    def real(self) -> dict[str, EncodedSplit]:
+        """The real splits as the dual encoder takes them."""
+        splits = {}
+        for name, split in self.pairs.splits.items():
+            augmented = self.config.data.augment and name == "train"
+            encoded = self._trunk is not None and not augmented
+            images = self.features(name) if encoded else split.images
+            splits[name] = EncodedSplit(images, self.texts(name), split.owner)
+        return splits
+
+    @cached_property
+    def frozen(self) -> Frozen:
+        """What all networks of this configuration share."""
+        config = self.config.encoder
+        training = training_text(self.text_trunk, config.scope)
+        if training is not None:
+            return Frozen(training.dim, text_tower=training.tower)
+        features = self.features("train") if config.scope == "heads" else None
+        trunk = self._trunk if config.space == "pixels" else None
+        same_trunk = self.like is not None and self.like.image_trunk == self.image_trunk
+        image_standard = self.like.image_standard if self.like and same_trunk else None
+        text_standard = self.like.text_standard if self.like else None
+        if config.standardise and features is not None:
+            image_standard = image_standard or Standard.fit(features, "image features")
+        if config.standardise:
+            text_standard = text_standard or Standard.fit(self.texts("train"), "text embeddings")
+        return Frozen(
+            text_dim=self.text_trunk.dim,
+            feature_dim=None if features is None else features.shape[1],
+            trunk=None if trunk is None else copy.deepcopy(trunk).to(dtype=self.dtype),
+            image_standard=image_standard,
+            text_standard=text_standard,
+        )
+
+    @cached_property
+    def image_trunk(self) -> str:
+        """Identifies the image trunk with its weights."""
+        config = self.config.encoder
+        if self.given:
+            return f"given|{self.pairs.splits['train'].images.shape[1]}"
+        return trunk_key(config.image, config.image_weights, config.size())
+
+    @cached_property
+    def _trunk(self) -> nn.Module | None:
+        """The frozen image trunk, where there is one."""
+        config = self.config.encoder
+        if config.scope != "heads" or self.given:
+            return None
+        return folded(frozen_trunk(config, self.device), config.size())
+
+    def features(self, name: str) -> Features:
+        """The images of a split as the frozen trunk sees them, or as they came. Shape: (M, f)"""
+        split = self.pairs.splits[name]
+        if self._trunk is None:
+            return split.images
+        return cached_features(split, self._trunk, self.image_trunk, self.progress)
+
+    def texts(self, name: str) -> Features:
+        """The captions of a split as embeddings, or as tokens where the text trunk trains."""
+        split = self.pairs.splits[name]
+        if split.texts is not None:
+            return split.texts
+        training = training_text(self.text_trunk, self.config.encoder.scope)
+        if training is not None:
+            return training.tokens(split.captions, self.config.encoder.text_length)
+        return embed_once(self.text_trunk, split.captions, self.progress)
+
+    def model(self, *keys: int | str) -> DualEncoder:
+        """A dual encoder with initial weights drawn by the keys."""
+        model = build_dual_encoder(self.config.encoder, self.frozen, derive_seed(*keys))
+        return model.to(self.device, self.dtype)
+
+    @cached_property
+    def flat(self) -> FlatModel:
+        """The dual encoder as a function of its parameters."""
+        model = self.model("flat")
+        if has_batch_norm(model):
+            self.progress.say("The image trunk has batch norm: its statistics stay frozen.")
+        return FlatModel(model)
+
+    def real_batch(self, generator: torch.Generator, size: int | None) -> tuple[Tensor, Tensor]:
+        """Drawn real pairs, each with one drawn caption.
+
+        Args:
+            generator: draws them.
+            size: m, how many; default: as many as experts see at a time.
+
+        Returns:
+            What the trainable parts of the image and the text side take. Shapes: (m, …), (m, …)
+        """
+        real, model = self.real["train"], self.flat.model
+        seed = draw_seed(generator)
+        rng = np.random.default_rng(seed)
+        size = min(size or self.config.experts.batch_size, len(real))
+        images = rng.choice(len(real), size, replace=False)
+        captions = real.draw_captions(images, rng)
+        with global_seed(seed), torch.no_grad():
+            inputs = real.inputs(images, model, self.config.data.augment)
+        return inputs, real.captions(captions, model)
+
+    def tensors_of(self, images: np.ndarray, captions: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Real pairs as synthetic pairs are: pixels or features, and text embeddings."""
+        model, real = self.flat.model, self.real["train"]
+        split = self.pairs.splits["train"]
+        pixels = self.config.encoder.space == "pixels"
+        source = EncodedSplit(split.images, real.texts, real.owner) if pixels else real
+        texts = source.captions(captions, model)
+        if not texts.is_floating_point():
+            texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
+        return source.normalised(images, model), texts
+
+    def plain_pairs(self, images: np.ndarray, captions: np.ndarray) -> SyntheticPairs:
+        """Real pairs as a set to train on, with the identity similarity."""
+        return SyntheticPairs(*self.tensors_of(images, captions)).to(self.device, self.dtype)
+
+    def distilled(
+        self,
+        pairs: SyntheticPairs,
+        loss: str | None = None,
+        similarity: SimilarityConfig | None = None,
+    ) -> DistilledSet:
+        """Pack pairs with what is needed to train on them.
+
+        Args:
+            pairs: distilled or selected.
+            loss: the one to train with, if not the configuration's.
+            similarity: the kind they have, if not the configuration's.
+        """
+        model, frozen = self.flat.model, self.frozen
+        changes = {
+            "loss": loss or self.config.loss,
+            "similarity": similarity or self.config.similarity,
+            "trackers": (),  # who watched is no part of a set
+        }
+        return DistilledSet(
+            pairs,
+            self.config.model_copy(update=changes),
+            self.text_trunk,
+            model.mean,
+            model.std,
+            self.image_trunk,
+            frozen.image_standard,
+            frozen.text_standard,
+        )

@@ -1,0 +1,96 @@
+"""Things by name: those of the package, imported when first asked for, and a user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+from lors.system.errors import InputError, suggestion
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Looks things up by the names that settings use.
+
+    Names are known without importing anything, so that a misspelt one is refused at once.
+
+    >>> shapes = Registry("shape", {"path": "pathlib:PurePath"})
+    >>> shapes["path"].__name__
+    'PurePath'
+    >>> @shapes.register("mine")
+    ... def mine(): ...
+    >>> sorted(shapes)
+    ['mine', 'path']
+
+    Args:
+        what: one of the things, in a word, for messages.
+        places: where those of the package are, as ``module:attribute``.
+    """
+
+    def __init__(self, what: str, places: Mapping[str, str]) -> None:
+        self.what, self._places = what, dict(places)
+        self._own: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._own:
+            return self._own[name]
+        module, _, attribute = self._places[name].partition(":")
+        return getattr(import_module(module), attribute)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._places, *self._own])
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._own)
+
+    def check(self, name: str) -> str:
+        """The name, if there is such a thing.
+
+        Raises:
+            InputError: there is none; the message has the nearest name.
+        """
+        if name not in self:
+            raise InputError(f"unknown {self.what} {name!r}{suggestion(name, self)}")
+        return name
+
+    def choose(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            InputError: there is none; the message has the nearest name.
+        """
+        return self[self.check(name)]
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """A decorator that gives a thing of one's own a name, under which every setting finds it.
+
+        The same name again replaces it, as when a notebook's cell is run twice.
+
+        Raises:
+            InputError: the package has a thing of that name, or it is no name.
+        """
+        if name in self._places:
+            raise InputError(f"the {self.what} {name!r} exists in lors: choose another name")
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot name a {self.what}: use lower-case letters, digits, - and _"
+            )
+
+        def keep(thing: Any) -> Any:
+            self._own[name] = thing
+            return thing
+
+        return keep
+
+    def remove(self, name: str) -> None:
+        """Forget a thing of one's own."""
+        self._own.pop(name, None)
