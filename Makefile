@@ -22,7 +22,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 bench: $(READY)
-	$(BIN)/lors bench
+	$(BIN)/python -m benchmarks.speed
 
 test: lint types unit
 

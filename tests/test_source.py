@@ -1,8 +1,13 @@
-"""Nothing in the sources unpickles, evaluates, runs a shell, or trusts the code of a repository."""
+"""Nothing in the sources unpickles, evaluates, runs a shell, or trusts the code of a repository.
+
+The package imports only what it declares in pyproject.toml, and nothing of tests or benchmarks.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +24,13 @@ CALLS |= {"yaml.full_load", "torch.load", "torch.save", "torch.hub.load", "torch
 CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput"}
 SAFE_LOADERS = {"yaml.SafeLoader", "_Loader"}
 """``_Loader`` is that of ``lors.config``, a ``yaml.SafeLoader`` that knows no aliases."""
+
+IMPORTED_AS = {
+    "open_clip_torch": "open_clip",
+    "pillow": "PIL",
+    "pyyaml": "yaml",
+    "scikit_learn": "sklearn",
+}
 
 
 def problems(source: str) -> Iterator[str]:
@@ -85,3 +97,37 @@ def test_the_scan_finds_what_it_looks_for(line: str) -> None:
 def test_datasets_run_no_code_of_a_repository() -> None:
     datasets = pytest.importorskip("datasets")
     assert int(datasets.__version__.partition(".")[0]) >= 4  # scripts are gone since 4.0
+
+
+def imports(node: ast.AST, lazy: bool = False) -> Iterator[tuple[str, bool]]:
+    """The packages that a module imports, and whether only in a function or for types."""
+    if isinstance(node, ast.Import):
+        yield from ((alias.name.partition(".")[0], lazy) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield (node.module or "").partition(".")[0], lazy
+    for child in ast.iter_child_nodes(node):
+        types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        yield from imports(child, lazy or types or isinstance(node, ast.FunctionDef))
+
+
+def distributions(requirements: list[str]) -> set[str]:
+    """The names in a list of requirements, spelt as they are imported."""
+    names = {re.split(r"[<>=\[]", line)[0].lower().replace("-", "_") for line in requirements}
+    return {IMPORTED_AS.get(name, name) for name in names}
+
+
+def test_the_package_imports_only_what_it_declares() -> None:
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    always = distributions(project["dependencies"])
+    extras = project["optional-dependencies"].items()
+    sometimes = distributions([line for name, lines in extras if name != "dev" for line in lines])
+    assert always.isdisjoint(sometimes)
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {package}"
+        for path in ROOT.glob("src/**/*.py")
+        for package, lazy in imports(ast.parse(path.read_text("utf-8")))
+        if package not in sys.stdlib_module_names | always | {"lors"}
+        if not (lazy and package in sometimes)
+    }
+    assert undeclared == set()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from typer.testing import CliRunner
 
@@ -33,8 +34,7 @@ def test_overrides_say_where_the_data_is_now(embeddings_run: Path, tmp_path: Pat
 
 
 def test_push_needs_a_login(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub, "get_token", lambda: None)
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
     result = runner.invoke(app, ["push", os.fspath(tiny_run), "me/set"])
     assert isinstance(result.exception, InputError)
     assert "hf auth login" in str(result.exception)

@@ -10,13 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from lors.runs.opened import Run
 from lors.share.hub import push
 from lors.system.errors import InputError, LorsError
-
-huggingface_hub = pytest.importorskip("huggingface_hub")
 
 OID = "0" * 40
 

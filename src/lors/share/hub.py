@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+
+import huggingface_hub as hub
 
 from lors.runs.opened import Run
 from lors.share.export import export
@@ -34,10 +35,9 @@ def push(run: Run, repo: str, private: bool = False) -> str:
         Its address.
 
     Raises:
-        InputError: the package or a token is missing, or the name or the token is refused.
+        InputError: there is no token, or the name or the token is refused.
         LorsError: the Hub cannot be reached, or fails.
     """
-    hub = _client()
     if hub.get_token() is None:
         raise InputError("nobody is logged in to the Hub: run 'hf auth login', or set HF_TOKEN")
     with TemporaryDirectory() as temporary:
@@ -57,16 +57,6 @@ def push(run: Run, repo: str, private: bool = False) -> str:
         except Exception as error:  # the client raises its own errors and those of its HTTP library
             raise _sentence(repo, error) from None
     return str(address)
-
-
-def _client() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise InputError(
-            "pushing needs the package huggingface_hub: pip install 'lors[huggingface]'"
-        ) from None
-    return huggingface_hub
 
 
 def _sentence(repo: str, error: Exception) -> LorsError:

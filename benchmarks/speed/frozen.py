@@ -8,12 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.encoders import DualEncoder
 from lors.encoders.folding import folded
 from lors.encoders.image import image_trunk
 
-__all__ = ["bench", "gradient", "plain_gradient"]
+__all__ = ["gradient", "plain_gradient", "ratios"]
 
 
 def gradient(model: DualEncoder, photos: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def plain_gradient(trunk: nn.Module, photos: Tensor) -> Tensor:
     return torch.autograd.grad(trunk(photos).sum(), photos)[0]
 
 
-def bench(
+def ratios(
     rounds: int,
     name: str = "tf_efficientnet_lite0",
     sizes: Sequence[int] = (64, 128),

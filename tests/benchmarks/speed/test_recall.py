@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from lors.bench.recall import bench, embeddings, sorted_recall
+from benchmarks.speed.recall import embeddings, ratios, sorted_recall
 from lors.evaluation.recall import recall
 
 
@@ -15,7 +15,7 @@ def test_counting_and_sorting_agree() -> None:
 
 
 def test_a_line_for_each_dimension() -> None:
-    lines = bench(2, pairs=20, captions=2, dims=(4, 8))
+    lines = ratios(2, pairs=20, captions=2, dims=(4, 8))
     assert [line.case for line in lines] == [
         "20 images x 40 captions, 4 dimensions",
         "20 images x 40 captions, 8 dimensions",

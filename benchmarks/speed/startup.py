@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 
-from lors.bench.ratio import Ratio, side_by_side
-from lors.system.timing import take_turns
+from benchmarks.speed.ratio import Ratio, median_seconds, side_by_side
 
-__all__ = ["bench"]
+__all__ = ["ratios"]
 
 PLAIN = "import lors.runs.pipeline, lors.cli; lors.cli.main()"
 """A command line that imports at its top what its commands use."""
@@ -21,16 +19,16 @@ def help_text(*before: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def bench(rounds: int) -> list[Ratio]:
+def ratios(rounds: int) -> list[Ratio]:
     """``lors --help`` in a process of its own, and the same with all imports first."""
     empty = [sys.executable, "-c", "pass"]
-    nothing = take_turns({"empty": lambda: subprocess.run(empty, check=True)}, rounds)["empty"]
+    nothing = median_seconds(lambda: subprocess.run(empty, check=True), rounds)
     return [
         side_by_side(
             "lors --help",
             lambda: help_text("-m", "lors"),
             lambda: help_text("-c", PLAIN),
             rounds,
-            more={"seconds of an empty Python": statistics.median(nothing)},
+            more={"seconds of an empty Python": nothing},
         )
     ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from lors.bench.loading import MEAN, STD, bench, plain_batches, write_jpegs, write_split
+from benchmarks.speed.loading import MEAN, STD, plain_batches, ratios, write_jpegs, write_split
 from lors.encoders import DualEncoder
 
 
@@ -20,7 +20,7 @@ def test_both_give_the_same_images(tmp_path: Path) -> None:
 
 
 def test_a_line_with_augmentation_and_one_without() -> None:
-    lines = bench(2, count=4, size=16, batch_size=2)
+    lines = ratios(2, count=4, size=16, batch_size=2)
     assert [line.case for line in lines] == [
         "4 images at 16 px, as they are",
         "4 images at 16 px, augmented",

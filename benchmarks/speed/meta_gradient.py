@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lors.bench.ratio import Ratio, ratio
+from benchmarks.speed.ratio import Ratio, ratio
 from lors.config import EncoderConfig
 from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
@@ -21,7 +21,7 @@ from lors.matching.second_order import DERIVATIVES, Derivative, fitting_derivati
 from lors.system.timing import take_turns
 from lors.training import Batch
 
-__all__ = ["bench"]
+__all__ = ["ratios"]
 
 NETWORKS = (("nf_resnet_tiny", 32), ("vit_tiny_patch16_224", 64), ("nf_resnet26", 64))
 """Smooth and small, smooth and larger, with ReLUs; and the side of their images."""
@@ -120,7 +120,7 @@ def reference(inner: Inner, carry: bool) -> list[Batch]:
     return results[::-1]
 
 
-def bench(
+def ratios(
     rounds: int,
     networks: Sequence[tuple[str, int]] = NETWORKS,
     pairs: int = 20,

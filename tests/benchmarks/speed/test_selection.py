@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lors.bench.selection import bench, joint, plain_herding, plain_k_center, some_pairs
+from benchmarks.speed.selection import joint, plain_herding, plain_k_center, ratios, some_pairs
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
@@ -16,5 +16,5 @@ def test_ours_and_the_references_choose_the_same_pairs() -> None:
 
 
 def test_a_line_for_each_method() -> None:
-    lines = bench(2, pairs=50, dim=4, picks=5)
+    lines = ratios(2, pairs=50, dim=4, picks=5)
     assert [line.case.partition(":")[0] for line in lines] == ["herding", "k-center"]

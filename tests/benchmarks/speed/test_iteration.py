@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lors.bench.iteration import bench, plain_iteration
+from benchmarks.speed.iteration import plain_iteration, ratios
 from lors.config import load_config
 from lors.matching import TrajectoryMatcher
 from lors.setting.workbench import Workbench
@@ -28,6 +28,6 @@ def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) 
 
 def test_it_runs_small() -> None:
     small = ("data.pairs.train=40", "distill.budget=12", "matching.steps=1", "similarity.rank=2")
-    lines = bench(2, cases={"tiny": ()}, changes=small)
+    lines = ratios(2, cases={"tiny": ()}, changes=small)
     assert lines[0].faster > 0
     assert "N=11" in lines[0].case

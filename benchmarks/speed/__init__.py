@@ -1,16 +1,15 @@
-"""Benchmarks: what is fast here, against the same work done plainly, side by side in one run.
+"""How much faster lors is than plain code that does the same work.
 
-Each module times one thing. It holds the reference, written the way published code does it, and a
-function ``bench(rounds)`` that returns its lines.
+    python -m benchmarks.speed                          # all benchmarks: make bench
+    python -m benchmarks.speed recall startup --rounds 3
+
+One module per benchmark. It holds the reference, written the way published code does it, and a
+function ``ratios(rounds)`` that times both by turns in one process.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from lors.bench.ratio import Ratio
-
-__all__ = ["BENCHMARKS", "Ratio", "bench"]
+__all__ = ["BENCHMARKS"]
 
 BENCHMARKS = {
     "meta-gradient": "the gradient of an inner run, against graphs in both passes",
@@ -25,16 +24,4 @@ BENCHMARKS = {
     "experts": "an epoch of an expert against decoding and encoding every image again",
     "startup": "the help of the command line against importing all that commands use",
 }
-"""What each module beside this one measures."""
-
-
-def bench(name: str, rounds: int) -> list[Ratio]:
-    """Run one benchmark.
-
-    Args:
-        name: one of ``BENCHMARKS``.
-        rounds: how often everything is timed.
-    """
-    module = import_module(f"lors.bench.{name.replace('-', '_')}")
-    lines: list[Ratio] = module.bench(rounds)
-    return lines
+"""What each benchmark measures. Its module has its name, with underscores."""

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.experts import Snapshot, TrajectoryStore
 
-__all__ = ["bench"]
+__all__ = ["ratios"]
 
 
-def bench(rounds: int, parameters: int = 5_000_000, epochs: int = 10) -> list[Ratio]:
+def ratios(rounds: int, parameters: int = 5_000_000, epochs: int = 10) -> list[Ratio]:
     """One of 11 snapshots and the next, against loading them all as published code does.
 
     The floor is a file with those two snapshots alone. The paper's setting keeps the start and

@@ -12,11 +12,11 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision import transforms
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.data.scenes import draw, make_scene
 from lors.encoders import DualEncoder, EncodedSplit
 
-__all__ = ["MEAN", "STD", "bench", "plain_batches", "write_jpegs", "write_split"]
+__all__ = ["MEAN", "STD", "plain_batches", "ratios", "write_jpegs", "write_split"]
 
 MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
 BICUBIC = transforms.InterpolationMode.BICUBIC
@@ -67,7 +67,7 @@ def plain_batches(
         yield torch.stack([transform(Image.open(files[i]).convert("RGB")) for i in here])
 
 
-def bench(rounds: int, count: int = 256, size: int = 224, batch_size: int = 64) -> list[Ratio]:
+def ratios(rounds: int, count: int = 256, size: int = 224, batch_size: int = 64) -> list[Ratio]:
     """An epoch of batches; the cache, made once for all epochs, is there already.
 
     Augmented, the two differ in what they crop: ours the cached image, the reference the file's.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lors.bench.meta_gradient import Problem, bench, reference
+from benchmarks.speed.meta_gradient import Problem, ratios, reference
 from lors.matching.second_order import DERIVATIVES
 
 
@@ -18,7 +18,7 @@ def test_ours_and_the_reference_compute_the_same(gradient: str) -> None:
 
 
 def test_every_derivative_has_a_line_and_one_is_chosen() -> None:
-    lines = bench(2, networks=[("nf_resnet_tiny", 16)], pairs=4, steps=1)
+    lines = ratios(2, networks=[("nf_resnet_tiny", 16)], pairs=4, steps=1)
     assert len(lines) == 2 * len(DERIVATIVES)
     chosen = [line for line in lines if line.case.endswith("(auto)")]
     assert [line.case.split(", ")[-1] for line in chosen] == ["central (auto)"] * 2

@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lors.bench.loading import MEAN, STD, plain_batches, write_jpegs, write_split
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.loading import MEAN, STD, plain_batches, write_jpegs, write_split
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.image import feature_size, image_trunk
 from lors.losses import nce
 from lors.system.seeding import global_seed
 from lors.training import Batch, sgd, train_step
 
-__all__ = ["Setting", "bench"]
+__all__ = ["Problem", "ratios"]
 
 TEXT, JOINT, RATE = 384, 256, 0.01
 
 
-class Setting:
+class Problem:
     """Scenes as files and as ours keeps them, and networks of one architecture.
 
     Args:
@@ -98,7 +98,7 @@ class Setting:
         return replace(pixels, images=inputs.detach().numpy())
 
 
-def bench(
+def ratios(
     rounds: int,
     trunk: str = "nf_resnet26",
     count: int = 128,
@@ -113,14 +113,14 @@ def bench(
 
     def line(scope: str) -> Ratio:
         with TemporaryDirectory() as folder:
-            setting = Setting(Path(folder), trunk, scope, count, size, batch_size)
-            model = setting.model()
+            problem = Problem(Path(folder), trunk, scope, count, size, batch_size)
+            model = problem.model()
             return side_by_side(
                 f"scope {scope}: {count} images at {size} px, {trunk}",
-                lambda: setting.fast(model),
-                lambda: setting.plain(model),
+                lambda: problem.fast(model),
+                lambda: problem.plain(model),
                 rounds,
-                floor=setting.floor(model),
+                floor=problem.floor(model),
                 batches=-(-count // batch_size),
             )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from lors.bench.unroll import bench, gradient
+from benchmarks.speed.unroll import gradient, ratios
 from lors.encoders import DualEncoder
 from lors.encoders.heads import MlpHead
 from lors.training import Batch
@@ -20,6 +20,6 @@ def test_both_ways_agree() -> None:
 
 
 def test_one_line() -> None:
-    (line,) = bench(2, pairs=4, steps=2, sizes=(8, 6))
+    (line,) = ratios(2, pairs=4, steps=2, sizes=(8, 6))
     assert line.case == "2 steps on 4 pairs of 8 and 6 features"
     assert line.ours > 0

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, median_seconds, side_by_side
 from lors.evaluation.recall import recall
-from lors.system.timing import take_turns
 
-__all__ = ["bench"]
+__all__ = ["ratios"]
 
 
 def sorted_recall(images: Tensor, texts: Tensor, owner: Tensor) -> list[float]:
@@ -32,7 +30,7 @@ def sorted_recall(images: Tensor, texts: Tensor, owner: Tensor) -> list[float]:
     return [100.0 * float((each < k).mean()) for each in ranks for k in (1, 5, 10)]
 
 
-def bench(
+def ratios(
     rounds: int, pairs: int = 5000, captions: int = 5, dims: Sequence[int] = (8, 256)
 ) -> list[Ratio]:
     """The COCO 5K test: 5,000 images and 25,000 captions.
@@ -53,11 +51,11 @@ def embeddings(pairs: int, captions: int, dim: int) -> tuple[Tensor, Tensor, Ten
 
 
 def _case(rounds: int, images: Tensor, texts: Tensor, owner: Tensor) -> Ratio:
-    product = take_turns({"product": lambda: images @ texts.T}, rounds)["product"]
+    product = median_seconds(lambda: images @ texts.T, rounds)
     return side_by_side(
         f"{len(images):,} images x {len(texts):,} captions, {images.shape[1]} dimensions",
         lambda: recall(images, texts, owner),
         lambda: sorted_recall(images, texts, owner),
         rounds,
-        more={"seconds of one matrix product": statistics.median(product)},
+        more={"seconds of one matrix product": product},
     )

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.bench.ratio import Ratio, side_by_side
-from lors.bench.recall import sorted_recall
+from benchmarks.speed.ratio import Ratio, side_by_side
+from benchmarks.speed.recall import sorted_recall
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.heads import MlpHead
@@ -20,13 +20,13 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
 from lors.system.seeding import generator, global_seed
 
-__all__ = ["Setting", "bench", "fast", "plain"]
+__all__ = ["Problem", "fast", "plain", "ratios"]
 
 IMAGE, TEXT, JOINT = 1280, 384, 256
 """Features of EfficientNet-Lite0 and of MiniLM, and the joint space."""
 
 
-class Setting:
+class Problem:
     """A set of N pairs of features, and two splits of M images with five captions each."""
 
     def __init__(self, pairs: int, images: int, config: EvaluateConfig) -> None:
@@ -45,22 +45,22 @@ class Setting:
             return DualEncoder(MlpHead(IMAGE, JOINT), MlpHead(TEXT, JOINT))
 
 
-def fast(setting: Setting) -> list[Outcome]:
+def fast(problem: Problem) -> list[Outcome]:
     """Ours: snapshots while training, one pass over val, test only where it is read."""
     outcomes = []
-    for seed in range(setting.config.seeds):
-        model = setting.model(seed)
-        thetas = snapshots(setting.pairs, model, wbce, setting.config, seed)
-        outcomes.append(outcome(model, thetas, setting.val, setting.test))
+    for seed in range(problem.config.seeds):
+        model = problem.model(seed)
+        thetas = snapshots(problem.pairs, model, wbce, problem.config, seed)
+        outcomes.append(outcome(model, thetas, problem.val, problem.test))
     return outcomes
 
 
-def plain(setting: Setting) -> list[Outcome]:
+def plain(problem: Problem) -> list[Outcome]:
     """The whole S indexed at every step; at every check, val and test are sorted."""
-    pairs, config = setting.pairs, setting.config
+    pairs, config = problem.pairs, problem.config
     outcomes = []
     for seed in range(config.seeds):
-        model = setting.model(seed)
+        model = problem.model(seed)
         image, text = model.sides()
         image_rate, text_rate = pairs.rates.tolist()
         optimizer = torch.optim.SGD(
@@ -82,13 +82,13 @@ def plain(setting: Setting) -> list[Outcome]:
                 optimizer.step()
             halfway.step()
             if (epoch + 1) % (config.epochs // config.checks) == 0:
-                found.append((_sorted(model, setting.val), _sorted(model, setting.test)))
+                found.append((_sorted(model, problem.val), _sorted(model, problem.test)))
         val, test = max(found, key=lambda both: both[0].mean)
         outcomes.append(Outcome(found[-1][1], test, val.mean))
     return outcomes
 
 
-def bench(
+def ratios(
     rounds: int,
     sizes: Sequence[int] = (100, 500),
     images: int = 500,
@@ -103,11 +103,11 @@ def bench(
     config = EvaluateConfig(epochs=epochs, seeds=seeds, checks=min(10, epochs))
 
     def line(size: int) -> Ratio:
-        setting = Setting(size, images, config)
+        problem = Problem(size, images, config)
         return side_by_side(
             f"{size} pairs, {epochs} epochs, val and test of {images} images",
-            lambda: fast(setting),
-            lambda: plain(setting),
+            lambda: fast(problem),
+            lambda: plain(problem),
             rounds,
         )
 

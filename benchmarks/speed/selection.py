@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.selection.candidates import Candidates
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
 from lors.selection.pool import Choice
 
-__all__ = ["bench", "joint", "plain_herding", "plain_k_center", "some_pairs"]
+__all__ = ["joint", "plain_herding", "plain_k_center", "ratios", "some_pairs"]
 
 Select = Callable[[Candidates, int], Choice]
 
@@ -54,7 +54,7 @@ def joint(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
     return np.concatenate([side / np.sqrt((side**2).sum(1).mean()) for side in sides], 1)
 
 
-def bench(rounds: int, pairs: int = 10_000, dim: int = 256, picks: int = 200) -> list[Ratio]:
+def ratios(rounds: int, pairs: int = 10_000, dim: int = 256, picks: int = 200) -> list[Ratio]:
     """Choosing some of many pairs; ours and the reference choose the same ones."""
     images, texts = some_pairs(pairs, dim)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lors.bench.startup import PLAIN, help_text
+from benchmarks.speed.startup import PLAIN, help_text
 
 
 def test_both_print_the_same_help() -> None:

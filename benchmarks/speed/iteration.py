@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from lors.bench.meta_gradient import reference
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.meta_gradient import reference
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.config import load_config
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
@@ -23,7 +23,7 @@ from lors.setting.workbench import Workbench
 from lors.system.seeding import generator
 from lors.training import Batch
 
-__all__ = ["bench"]
+__all__ = ["ratios"]
 
 SHARED = (
     "data.pairs={train: 400, val: 50, test: 50}",
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 
 def plain_iteration(
-    bench: Workbench, store: TrajectoryStore, pairs: SyntheticPairs, draw: torch.Generator
+    workbench: Workbench, store: TrajectoryStore, pairs: SyntheticPairs, draw: torch.Generator
 ) -> None:
     """As published code does it, with the same draws as ours.
 
@@ -54,18 +54,18 @@ def plain_iteration(
     batch, images go through the frozen trunk at every inner step, and graphs are made in both
     passes.
     """
-    config = bench.config.matching
-    expert = int(torch.randint(bench.config.experts.count, (), generator=draw))
+    config = workbench.config.matching
+    expert = int(torch.randint(workbench.config.experts.count, (), generator=draw))
     epoch = int(torch.randint(config.max_start_epoch, (), generator=draw))
     trajectory = load_file(store.path(expert))["theta"].clone()
     start, target = trajectory[[epoch, epoch + config.expert_epochs]].to(pairs.images)
-    flat = FlatModel(bench.model("reference"))
+    flat = FlatModel(workbench.model("reference"))
 
     def loss(theta: Tensor, batch: Batch) -> Tensor:
         inputs = batch.inputs
         if flat.model.trunk is not None:
             inputs = flat.model.image_standard(flat.model.trunk(inputs))
-        return bench.loss(flat(theta, inputs, batch.texts), batch.similarity)
+        return workbench.loss(flat(theta, inputs, batch.texts), batch.similarity)
 
     indices = list(islice(pairs.passes(config.batch_size, draw), config.steps))
     batches = [
@@ -78,7 +78,7 @@ def plain_iteration(
         torch.autograd.backward(list(batch), list(gradients), retain_graph=True)
 
 
-def bench(
+def ratios(
     rounds: int,
     cases: Mapping[str, Sequence[str]] = CASES,
     changes: Sequence[str] = (),

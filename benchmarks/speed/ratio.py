@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from lors.system.timing import Step, paired_ratio, take_turns
 
-__all__ = ["Ratio", "ratio", "side_by_side"]
+__all__ = ["Ratio", "median_seconds", "ratio", "side_by_side"]
 
 
 @dataclass(frozen=True)
@@ -86,3 +86,8 @@ def ratio(
         passes(reference),
         dict(more),
     )
+
+
+def median_seconds(step: Step, rounds: int) -> float:
+    """The median time of one step, to report beside a ratio."""
+    return statistics.median(take_turns({"step": step}, rounds)["step"])

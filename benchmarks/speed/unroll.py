@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lors.bench.ratio import Ratio, side_by_side
+from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.encoders import DualEncoder
 from lors.encoders.heads import MlpHead
 from lors.losses import wbce
 from lors.matching.unroll import PlainSide, train_differentiably
 from lors.training import Batch
 
-__all__ = ["bench", "gradient"]
+__all__ = ["gradient", "ratios"]
 
 
 def gradient(model: DualEncoder, whole: Batch, steps: int, short: bool) -> Sequence[Tensor]:
@@ -34,7 +34,7 @@ def gradient(model: DualEncoder, whole: Batch, steps: int, short: bool) -> Seque
     return torch.autograd.grad(end, list(whole))
 
 
-def bench(
+def ratios(
     rounds: int, pairs: int = 95, steps: int = 20, sizes: Sequence[int] = (1280, 384)
 ) -> list[Ratio]:
     """An iteration of Hindsight on features of EfficientNet-Lite0 and MiniLM, without teachers."""

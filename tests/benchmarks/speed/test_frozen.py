@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from lors.bench.frozen import bench, gradient, plain_gradient
+from benchmarks.speed.frozen import gradient, plain_gradient, ratios
 from lors.encoders import DualEncoder
 from lors.encoders.folding import folded
 from lors.encoders.image import has_batch_norm, image_trunk
@@ -18,6 +18,6 @@ def test_both_ways_agree() -> None:
 
 
 def test_a_line_for_each_size() -> None:
-    lines = bench(2, name="resnet10t", sizes=(32, 40), count=2)
+    lines = ratios(2, name="resnet10t", sizes=(32, 40), count=2)
     assert [line.case for line in lines] == [f"resnet10t, 2 photos, {size} px" for size in (32, 40)]
     assert all(line.ours > 0 for line in lines)
