@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lors.config import load_config
-from lors.matching import TrajectoryMatcher
-from lors.setting.workbench import Workbench
+from lors.matching import matcher_of
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 BASE = {
@@ -45,8 +46,8 @@ FACTORS = {
 def iteration(key: str, value: int, folder: str) -> Callable[[], object]:
     """An iteration with one setting changed."""
     settings = {**BASE, "experts.folder": folder, key: str(value)}
-    bench = Workbench(load_config("demo", [f"{k}={v}" for k, v in settings.items()]))
-    matcher, pairs = TrajectoryMatcher(bench.setting()), bench.start()
+    bench = setting_of(load_config("demo", [f"{k}={v}" for k, v in settings.items()]))
+    matcher, pairs = matcher_of(bench), start_pairs(bench)
     return lambda: matcher.backward(pairs, generator(0))
 
 

@@ -71,7 +71,7 @@ LOOPS = [
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Run(sys.argv[1] if len(sys.argv) > 1 else clip_like(Path(folder)))
-        distilled, val, test = run.distilled, run.bench.real["val"], run.bench.real["test"]
+        distilled, val, test = run.distilled, run.setting.real["val"], run.setting.real["test"]
         print(f"| {len(distilled)} pairs, test split of {len(test):,} images | mean recall |")
         print("|---|---|")
         row = lors.evaluate_set(run.set_path, [f"evaluate.seeds={SEEDS}"])

@@ -26,6 +26,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from lors.experts import experts_of
+from lors.matching import matcher_of
+from lors.setting import setting_of
+from lors.starts import start_pairs
+
 EXPERTS, ITERATIONS = 4, 10
 NUMBERS = (1_000, 100_000, 1_000_000, 10_000_000)
 """In the messages."""
@@ -63,21 +68,20 @@ def _tasks(preset: str, folder: str) -> dict[str, Callable[[int], object]]:
 
     from lors.config import load_config
     from lors.distillation.loop import Distillation
-    from lors.setting.workbench import Workbench
     from lors.system import ranks
 
     settings = [f"experts.count={EXPERTS}", "experts.epochs=5", "distill.trajectories=2"]
-    bench = Workbench(load_config(preset, settings))
-    bench.experts()
-    matcher = bench.matcher()
-    state = Distillation(bench.start(), bench.config.distill, 0)
+    bench = setting_of(load_config(preset, settings))
+    experts_of(bench)
+    matcher = matcher_of(bench)
+    state = Distillation(start_pairs(bench), bench.config.distill, 0)
 
     def train(turn: int) -> None:
         where = Path(folder) / f"{turn}-{ranks.size()}"
         lean = [*settings, f"experts.folder={where}"]
         config = load_config(preset, lean)
         bench.config = config.model_copy(update={"encoder": bench.config.encoder})
-        bench.experts()
+        experts_of(bench)
 
     def distil(turn: int) -> None:
         for _ in range(ITERATIONS):

@@ -39,7 +39,8 @@ from lors.data import Split, load_pairs
 from lors.encoders.open_clip_text import OpenClipText
 from lors.evaluation.recall import chance, recall
 from lors.losses import nce
-from lors.setting.resolve import find_device
+from lors.selection import select
+from lors.system.devices import find_device
 from lors.system.errors import LorsError
 
 TRUNK = "trunk.safetensors"
@@ -159,9 +160,9 @@ def continue_on(
 
 def random_sets(config: Config, draws: int = 3) -> Iterator[lors.DistilledSet]:
     """As many real pairs as the budget holds, as sets for CLIP's own loss."""
-    bench = lors.Workbench(config)
+    bench = lors.setting_of(config)
     for draw in range(draws):
-        (images, _), captions = bench.select("random", config.distill.budget, draw)
+        (images, _), captions = select(bench, "random", config.distill.budget, draw)
         pairs = bench.plain_pairs(images, captions)
         yield bench.distilled(pairs, "nce", SimilarityConfig(kind="identity"))
 

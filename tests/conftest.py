@@ -13,9 +13,11 @@ import pytest
 import torch
 
 from lors.config import Config, load_config
+from lors.experts import experts_of
 from lors.runs.pipeline import run
+from lors.selection import select
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
 
 # No deadlines, which fail on a busy machine, and the same examples each time.
 hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)
@@ -52,10 +54,10 @@ def tiny() -> Config:
 
 
 @pytest.fixture(scope="session")
-def bench(tiny: Config) -> Workbench:
+def bench(tiny: Config) -> Setting:
     """A workbench of the smallest preset, with its experts trained."""
-    workbench = Workbench(tiny)
-    workbench.experts()
+    workbench = setting_of(tiny)
+    experts_of(workbench)
     return workbench
 
 
@@ -67,9 +69,9 @@ def tiny_run(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def random_pairs(bench: Workbench, rate: float = 0.1) -> SyntheticPairs:
+def random_pairs(bench: Setting, rate: float = 0.1) -> SyntheticPairs:
     """Real pairs of a workbench, as many as its budget holds."""
-    (images, _), captions = bench.select("random", bench.config.distill.budget, 0)
+    (images, _), captions = select(bench, "random", bench.config.distill.budget, 0)
     pairs = bench.plain_pairs(images, captions)
     pairs.rates.data.fill_(rate)
     return pairs

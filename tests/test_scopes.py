@@ -10,12 +10,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lors import DistilledSet, Workbench, evaluate_set, load_config, run
+from lors import DistilledSet, evaluate_set, load_config, run
 from lors.distillation.loop import Distillation
 from lors.encoders.image import image_trunk
-from lors.experts import train_expert
-from lors.matching import TrajectoryMatcher
+from lors.experts import expert_origin, train_expert
+from lors.matching import matcher_of
+from lors.setting import setting_of
 from lors.setting.resolve import resolve
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 from tests.conftest import random_pairs
@@ -25,7 +27,7 @@ HEADS = ["encoder.scope=heads", "encoder.image_head=mlp", "encoder.text_head=mlp
 
 
 def test_features_are_the_standardised_features_of_real_images(tmp_path: Path) -> None:
-    bench = Workbench(load_config("tiny", [*HEADS, "encoder.space=features"]))
+    bench = setting_of(load_config("tiny", [*HEADS, "encoder.space=features"]))
     assert bench.flat.model.trunk is None
     pairs = random_pairs(bench)
     assert pairs.images.shape == (8, 128)
@@ -41,8 +43,8 @@ def test_features_are_the_standardised_features_of_real_images(tmp_path: Path) -
 
 def test_heads_on_pixels_and_on_features_see_the_same_data() -> None:
     """A pixel set's frozen features are what the features space would have held."""
-    pixels = Workbench(load_config("tiny", HEADS))
-    features = Workbench(load_config("tiny", [*HEADS, "encoder.space=features"]))
+    pixels = setting_of(load_config("tiny", HEADS))
+    features = setting_of(load_config("tiny", [*HEADS, "encoder.space=features"]))
     frozen = pixels.flat.model.freeze(random_pairs(pixels).images)
     torch.testing.assert_close(frozen, random_pairs(features).images, rtol=1e-3, atol=1e-3)
     assert pixels.origin() == features.origin()  # so they share experts
@@ -69,14 +71,14 @@ def test_scope_all_trains_the_text_trunk_on_input_embeddings(
 
 def test_scope_all_moves_the_transformer_and_not_its_words(tiny_bert: Path) -> None:
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    bench = Workbench(load_config("tiny", settings))
+    bench = setting_of(load_config("tiny", settings))
     _, text = bench.model(0).sides()
     tower = bench.frozen.text_tower
     assert tower is not None
     trained = sum(p.numel() for p in tower().parameters() if p.requires_grad)
     assert sum(p.numel() for p in text) == trained + 16 * 128 + 128
-    pairs = bench.start()
-    TrajectoryMatcher(bench.setting()).backward(pairs, generator(0))
+    pairs = start_pairs(bench)
+    matcher_of(bench).backward(pairs, generator(0))
     assert pairs.texts.grad is not None
     assert pairs.texts.grad.abs().sum() > 0
 
@@ -89,7 +91,7 @@ def test_scope_all_needs_a_text_trunk_that_can_train() -> None:
 def test_in_scope_all_real_texts_mean_the_same_as_input_embeddings(tiny_bert: Path) -> None:
     """Padding does not count, so random pairs are not handicapped."""
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    bench = Workbench(load_config("tiny", settings))
+    bench = setting_of(load_config("tiny", settings))
     model, real = bench.model(0), bench.real["train"]
     index = np.arange(5)
     tokens = real.captions(index, model)
@@ -104,7 +106,7 @@ def test_experts_of_other_weights_are_not_reused(tmp_path: Path) -> None:
     def origin(seed: int) -> dict[str, object]:
         torch.manual_seed(seed)
         save_file(image_trunk("nf_resnet_tiny", None, 16).state_dict(), path)
-        return Workbench(load_config("tiny", [f"encoder.image_weights={path}"])).origin()
+        return expert_origin(setting_of(load_config("tiny", [f"encoder.image_weights={path}"])))
 
     assert origin(0) == origin(0) != origin(1)
 
@@ -127,10 +129,10 @@ def test_every_trunk_of_the_paper_builds_embeds_and_matches(name: str, tmp_path:
         "similarity.rank=1",
         f"experts.folder={tmp_path}",
     ]
-    bench = Workbench(load_config("tiny", settings))
-    run = Distillation(bench.start(), bench.config.distill, 0)
+    bench = setting_of(load_config("tiny", settings))
+    run = Distillation(start_pairs(bench), bench.config.distill, 0)
     before = run.synthetic.images.detach().clone()
-    loss = run.step(TrajectoryMatcher(bench.setting()))
+    loss = run.step(matcher_of(bench))
     assert loss > 0
     assert not torch.equal(run.synthetic.images, before)
 
@@ -146,7 +148,7 @@ def test_a_pixel_set_trains_another_trunk_in_its_own_normalisation(pixel_set: Pa
     change = ["encoder.image=resnet10t", "evaluate.epochs=1"]
     assert evaluate_set(pixel_set, change)["networks"] == 2
     distilled = DistilledSet.load(pixel_set)
-    other = Workbench(load_config(distilled.config.model_dump(mode="json"), change))
+    other = setting_of(load_config(distilled.config.model_dump(mode="json"), change))
     model = other.flat.model
     assert model.mean != distilled.mean
     mean, std = (torch.tensor(v).view(-1, 1, 1) for v in (model.mean, model.std))
@@ -170,7 +172,7 @@ def test_a_set_brings_its_standardisation_to_other_data(tmp_path: Path) -> None:
     run(config, tmp_path / "run", references=False)
     distilled = DistilledSet.load(tmp_path / "run" / "distilled.safetensors")
     elsewhere = load_config(config.model_dump(mode="json"), ["data.seed=5"])
-    bench = Workbench(elsewhere, like=distilled)
+    bench = setting_of(elsewhere, like=distilled)
     for ours, theirs in (
         (bench.frozen.text_standard, distilled.text_standard),
         (bench.frozen.image_standard, distilled.image_standard),
@@ -209,7 +211,7 @@ def test_batch_norm_is_announced_and_stays_frozen() -> None:
             said.append(text)
 
     config = load_config("tiny", ["encoder.image=resnet10t", "experts.epochs=2"])
-    bench = Workbench(config, Listener())
+    bench = setting_of(config, Listener())
     assert not bench.flat.model.training
     model = bench.model(0)
     list(train_expert(model, bench.real["train"], config.experts, config.data, 0))

@@ -15,11 +15,14 @@ from benchmarks.speed.meta_gradient import reference
 from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.config import load_config
 from lors.encoders import FlatModel
-from lors.experts import TrajectoryStore
+from lors.experts import TrajectoryStore, experts_of
+from lors.matching import matcher_of
 from lors.matching.meta_gradient import Inner
-from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
+from lors.matching.trajectory import distance_ratio
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.setting.setting import Setting
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch
 
@@ -46,7 +49,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 
 def plain_iteration(
-    workbench: Workbench, store: TrajectoryStore, pairs: SyntheticPairs, draw: torch.Generator
+    setting: Setting, store: TrajectoryStore, pairs: SyntheticPairs, draw: torch.Generator
 ) -> None:
     """As published code does it, with the same draws as ours.
 
@@ -54,18 +57,18 @@ def plain_iteration(
     batch, images go through the frozen trunk at every inner step, and graphs are made in both
     passes.
     """
-    config = workbench.config.matching
-    expert = int(torch.randint(workbench.config.experts.count, (), generator=draw))
+    config = setting.config.matching
+    expert = int(torch.randint(setting.config.experts.count, (), generator=draw))
     epoch = int(torch.randint(config.max_start_epoch, (), generator=draw))
     trajectory = load_file(store.path(expert))["theta"].clone()
     start, target = trajectory[[epoch, epoch + config.expert_epochs]].to(pairs.images)
-    flat = FlatModel(workbench.model("reference"))
+    flat = FlatModel(setting.model("reference"))
 
     def loss(theta: Tensor, batch: Batch) -> Tensor:
         inputs = batch.inputs
         if flat.model.trunk is not None:
             inputs = flat.model.image_standard(flat.model.trunk(inputs))
-        return workbench.loss(flat(theta, inputs, batch.texts), batch.similarity)
+        return setting.loss(flat(theta, inputs, batch.texts), batch.similarity)
 
     indices = list(islice(pairs.passes(config.batch_size, draw), config.steps))
     batches = [
@@ -87,15 +90,19 @@ def ratios(
     lines = []
     for case, settings in cases.items():
         with tempfile.TemporaryDirectory() as folder:
-            workbench = Workbench(
+            setting = setting_of(
                 load_config("demo", [*SHARED, *settings, f"experts.folder={folder}", *changes])
             )
-            ours, plain = workbench.start(), workbench.start()
+            ours, plain = start_pairs(setting), start_pairs(setting)
             lines.append(
                 side_by_side(
-                    f"{case}, N={len(ours)}, m={workbench.config.matching.batch_size}",
-                    partial(TrajectoryMatcher(workbench.setting()).backward, ours, generator(0)),
-                    partial(plain_iteration, workbench, workbench.experts(), plain, generator(0)),
+                    f"{case}, N={len(ours)}, m={setting.config.matching.batch_size}",
+                    partial(
+                        matcher_of(setting).backward,
+                        ours,
+                        generator(0),
+                    ),
+                    partial(plain_iteration, setting, experts_of(setting), plain, generator(0)),
                     rounds,
                 )
             )

@@ -15,10 +15,11 @@ from lors import load_config, run
 from lors.config import DataConfig
 from lors.data import load_pairs
 from lors.data.shards import Shard
+from lors.experts import experts_of
 from lors.files.arrays import read_tensor
 from lors.runs.pipeline import evaluate_set
 from lors.sets.distilled import DistilledSet
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
 from lors.system.errors import InputError
 
 
@@ -306,13 +307,13 @@ def test_two_roots_that_only_numbers_tell_apart_share_nothing(
         )
         for root in (folder, other)
     )
-    ours, theirs = (Workbench(asked).experts() for asked in (here, there))
+    ours, theirs = (experts_of(setting_of(asked)) for asked in (here, there))
     assert ours.folder != theirs.folder
     assert not torch.equal(ours.snapshots(0, [3]), theirs.snapshots(0, [3]))
     moved = tmp_path_factory.mktemp("moved") / "data"
     shutil.copytree(folder, moved)
     again = here.model_copy(update={"data": here.data.model_copy(update={"root": moved})})
-    assert Workbench(again).experts().folder == ours.folder
+    assert experts_of(setting_of(again)).folder == ours.folder
 
 
 def test_images_without_captions_are_refused(folder: Path) -> None:

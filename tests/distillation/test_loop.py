@@ -9,9 +9,10 @@ import torch
 
 from lors.config import DistillConfig, load_config
 from lors.distillation.loop import Distillation, distill
-from lors.matching import Setting, TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
+from lors.starts import start_pairs
 from lors.system.errors import DivergedError, LorsError
 
 
@@ -63,7 +64,7 @@ def test_a_cosine_schedule_falls_from_the_rate_to_zero() -> None:
     assert rates == pytest.approx([2, 1 + 0.5**0.5, 1, 1 - 0.5**0.5, 0])
 
 
-def test_a_diverged_step_of_adam_names_its_part(bench: Workbench) -> None:
+def test_a_diverged_step_of_adam_names_its_part(bench: Setting) -> None:
     run = state(4, learning_rates={"images": 1e20, "texts": 1e-3}, optimizer="adam")
     with pytest.raises(DivergedError, match=r"images moved too far in one step"):
         distill(run, Pull())
@@ -178,15 +179,15 @@ def test_a_run_that_turns_non_finite_names_the_culprit_and_keeps_its_state(
 
 
 def test_a_part_that_jumped_is_named_and_the_good_checkpoint_stays(
-    bench: Workbench, tmp_path: Path
+    bench: Setting, tmp_path: Path
 ) -> None:
     config = load_config("tiny", ["distill.learning_rates.images=1e25"])
-    run = Distillation(bench.start(), config.distill, 0)
+    run = Distillation(start_pairs(bench), config.distill, 0)
     before = run.synthetic.images.detach().clone()
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(DivergedError, match=r"images moved too far .*learning_rates\.images"):
-        distill(run, TrajectoryMatcher(bench.setting()), checkpoint=lambda: run.save(path))
-    again = Distillation(bench.start(), config.distill, 0)
+        distill(run, matcher_of(bench), checkpoint=lambda: run.save(path))
+    again = Distillation(start_pairs(bench), config.distill, 0)
     again.resume(path)
     assert torch.equal(again.synthetic.images, before)
 
@@ -197,29 +198,29 @@ def test_fixed_rates_stay_where_they_are() -> None:
     assert distill(run, Pull()).rates.tolist() == pytest.approx([1e-5, 1e-5])
 
 
-def test_real_distillation_lowers_the_matching_loss(bench: Workbench) -> None:
+def test_real_distillation_lowers_the_matching_loss(bench: Setting) -> None:
     config = load_config("tiny", ["distill.iterations=20"])
-    run = Distillation(bench.start(), config.distill, 0)
+    run = Distillation(start_pairs(bench), config.distill, 0)
     losses: list[float] = []
-    distill(run, TrajectoryMatcher(bench.setting()), log=lambda r: losses.append(r["loss"]))
+    distill(run, matcher_of(bench), log=lambda r: losses.append(r["loss"]))
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
-def test_inner_rates_that_are_too_large_are_diagnosed(bench: Workbench) -> None:
+def test_inner_rates_that_are_too_large_are_diagnosed(bench: Setting) -> None:
     config = load_config("tiny", ["distill.inner_rate=1e30"])
-    pairs = bench.start()
+    pairs = start_pairs(bench)
     pairs.rates.data.fill_(config.distill.inner_rate)
     run = Distillation(pairs, config.distill, 0)
     with pytest.raises(DivergedError, match=r"inner rates 1e\+30"):
-        distill(run, TrajectoryMatcher(bench.setting()))
+        distill(run, matcher_of(bench))
 
 
 @pytest.mark.parametrize("part", ["images", "texts"])
 @pytest.mark.parametrize("factor", [0.0, 1e-30])
 def test_pairs_that_are_all_alike_are_blamed_on_the_data(
-    bench: Workbench, part: str, factor: float
+    bench: Setting, part: str, factor: float
 ) -> None:
-    pairs = bench.start()
+    pairs = start_pairs(bench)
     tensor = getattr(pairs, part).data
     tensor.copy_(factor * tensor)
     run = Distillation(pairs, load_config("tiny").distill, 0)

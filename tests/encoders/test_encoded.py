@@ -6,7 +6,7 @@ import torch
 
 from lors.config import load_config
 from lors.encoders import EncodedSplit
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def split() -> EncodedSplit:
 
 @pytest.mark.parametrize(("captions", "count"), [("one", 10), ("each", 23)])
 def test_an_epoch_pairs_images_with_their_own_captions(
-    split: EncodedSplit, bench: Workbench, captions: str, count: int
+    split: EncodedSplit, bench: Setting, captions: str, count: int
 ) -> None:
     batches = list(split.epoch(bench.flat.model, 4, captions, False, 0))
     images = torch.cat([x for _, x, _ in batches])[:, 0].long()
@@ -31,7 +31,7 @@ def test_an_epoch_pairs_images_with_their_own_captions(
     assert set(images.tolist()) == set(range(10))
 
 
-def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, bench: Workbench) -> None:
+def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, bench: Setting) -> None:
     def order(*keys: int) -> list[float]:
         epoch = split.epoch(bench.flat.model, 4, "one", False, *keys)
         return [value for _, _, texts in epoch for value in texts[:, 1].tolist()]
@@ -40,7 +40,7 @@ def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, bench: Workbenc
 
 
 def test_scope_heads_encodes_images_once() -> None:
-    heads = Workbench(load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear"]))
+    heads = setting_of(load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear"]))
     split = heads.pairs.splits["val"]
     encoded = heads.real["val"]
     assert encoded.images.shape == (len(split), 128)
@@ -51,7 +51,7 @@ def test_scope_heads_encodes_images_once() -> None:
 
 
 def test_scope_heads_keeps_pixels_for_augmentation() -> None:
-    heads = Workbench(
+    heads = setting_of(
         load_config(
             "tiny", ["encoder.scope=heads", "encoder.image_head=linear", "data.augment=true"]
         )

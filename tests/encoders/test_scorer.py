@@ -7,7 +7,8 @@ from safetensors.torch import save_file
 
 from lors.config import load_config
 from lors.encoders.scorer import open_clip_embeddings
-from lors.setting.workbench import Workbench
+from lors.selection import select
+from lors.setting import Setting, setting_of
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 
@@ -24,7 +25,7 @@ def scorer(tiny_clip: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"open_clip:{tiny_clip}/{weights}"
 
 
-def test_pairs_are_scored_as_open_clip_itself_would(bench: Workbench, scorer: str) -> None:
+def test_pairs_are_scored_as_open_clip_itself_would(bench: Setting, scorer: str) -> None:
     split = bench.pairs.splits["val"]
     images, texts = open_clip_embeddings(scorer, split, torch.device("cpu"), Silent(), batch=7)
     name, weights = scorer.removeprefix("open_clip:").split("/", 1)
@@ -41,13 +42,13 @@ def test_pairs_are_scored_as_open_clip_itself_would(bench: Workbench, scorer: st
 
 
 def test_it_filters(scorer: str) -> None:
-    bench = Workbench(load_config("tiny", [f"scorer={scorer}"]))
-    (images, scores), captions = bench.select("clip-score", 5)
+    bench = setting_of(load_config("tiny", [f"scorer={scorer}"]))
+    (images, scores), captions = select(bench, "clip-score", 5)
     assert np.array_equal(bench.real["train"].owner[captions], images)
     assert np.all(np.abs(scores) <= 1 + 1e-5)
 
 
-def test_given_embeddings_have_nothing_to_look_at(bench: Workbench, scorer: str) -> None:
+def test_given_embeddings_have_nothing_to_look_at(bench: Setting, scorer: str) -> None:
     from dataclasses import replace
 
     split = replace(bench.pairs.splits["val"], texts=np.zeros((1, 2), np.float32))

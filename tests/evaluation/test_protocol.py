@@ -6,14 +6,15 @@ import torch
 from lors.config import EvaluateConfig
 from lors.evaluation.protocol import Outcome, measure, outcome, snapshots, summarise, train_on
 from lors.evaluation.recall import Recall
+from lors.experts import experts_of
 from lors.losses import nce
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
 from tests.conftest import random_pairs
 
 PROTOCOL = EvaluateConfig(seeds=1, epochs=4, checks=4, batch_size=3)
 
 
-def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: Workbench) -> None:
+def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: Setting) -> None:
     pairs = random_pairs(bench, 0.05)
     pairs.rates.data = torch.tensor([0.05, 0.02])
     protocol = PROTOCOL.model_copy(update={"batch_size": 100})
@@ -31,7 +32,7 @@ def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: 
     torch.testing.assert_close(flat.flatten(model), theta.detach(), rtol=1e-3, atol=1e-4)
 
 
-def test_evaluation_is_reproducible_and_seeds_differ(bench: Workbench) -> None:
+def test_evaluation_is_reproducible_and_seeds_differ(bench: Setting) -> None:
     def run(seed: int) -> Outcome:
         pairs, real, model = random_pairs(bench, 0.05), bench.real, bench.model(seed)
         thetas = snapshots(pairs, model, nce, PROTOCOL, seed)
@@ -41,8 +42,8 @@ def test_evaluation_is_reproducible_and_seeds_differ(bench: Workbench) -> None:
     assert run(0) == run(0) != run(1)
 
 
-def test_the_epoch_is_chosen_on_val_and_legacy_on_test(bench: Workbench) -> None:
-    store = bench.experts()
+def test_the_epoch_is_chosen_on_val_and_legacy_on_test(bench: Setting) -> None:
+    store = experts_of(bench)
     thetas = list(store.snapshots(0, range(bench.config.experts.epochs + 1)))
     model, real = bench.model(0), bench.real
     vals, tests = [], []

@@ -5,14 +5,16 @@ from itertools import product
 from lors.evaluation.protocol import choose_epoch, measure, snapshots
 from lors.evaluation.references import full_data, random_pairs
 from lors.evaluation.tuning import trial
+from lors.experts import experts_of
 from lors.losses import LOSSES
-from lors.setting.workbench import Workbench
+from lors.selection import select
+from lors.setting import Setting
 
 
-def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Workbench) -> None:
+def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Setting) -> None:
     outcomes, chosen = random_pairs(bench)
     protocol, budget = bench.config.evaluate, bench.config.distill.budget
-    draws = [bench.select("random", budget, draw) for draw in range(protocol.seeds)]
+    draws = [select(bench, "random", budget, draw) for draw in range(protocol.seeds)]
     sets = [bench.plain_pairs(images, captions) for (images, _), captions in draws]
     vals = {}
     for loss, rate in product(protocol.tried_losses, protocol.tried_rates):
@@ -29,10 +31,10 @@ def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Wo
         assert found == trial(bench, pairs, LOSSES[loss], "random pairs", draw)
 
 
-def test_full_data_is_what_the_experts_reached(bench: Workbench) -> None:
+def test_full_data_is_what_the_experts_reached(bench: Setting) -> None:
     outcomes = full_data(bench)
     model = bench.model(0)
     last = bench.config.experts.epochs
     for expert, found in enumerate(outcomes):
-        bench.flat.load(bench.experts().snapshots(expert, [last])[0], model)
+        bench.flat.load(experts_of(bench).snapshots(expert, [last])[0], model)
         assert found.last == measure(model, bench.real["test"])

@@ -11,8 +11,8 @@ from lors.evaluation.tuning import candidates, tune
 from lors.runs.folders import SET
 from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
+from lors.setting import setting_of
 from lors.setting.resolve import resolve
-from lors.setting.workbench import Workbench
 from lors.system.errors import InputError
 from tests.conftest import random_pairs
 
@@ -56,7 +56,7 @@ def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     overrides = ["encoder.scope=heads", "encoder.image_head=linear"]
-    bench = Workbench(load_config("tiny", overrides))
+    bench = setting_of(load_config("tiny", overrides))
     pairs = random_pairs(bench)
     encoded, freeze = [], DualEncoder.freeze
 

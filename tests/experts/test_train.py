@@ -9,15 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from lors.experts import Snapshot, TrajectoryStore, train_expert, train_missing
+from lors.experts import (
+    Snapshot,
+    TrajectoryStore,
+    expert_origin,
+    experts_of,
+    train_expert,
+    train_missing,
+)
 from lors.losses import nce
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
 from lors.system.progress import Silent
 
 T = TypeVar("T")
 
 
-def expert(bench: Workbench, number: int) -> tuple[torch.Tensor, np.ndarray]:
+def expert(bench: Setting, number: int) -> tuple[torch.Tensor, np.ndarray]:
     snapshots = train_expert(
         bench.model("expert", number),
         bench.real["train"],
@@ -29,7 +36,7 @@ def expert(bench: Workbench, number: int) -> tuple[torch.Tensor, np.ndarray]:
     return torch.stack(thetas), np.stack(learned[1:])
 
 
-def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(bench: Workbench) -> None:
+def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(bench: Setting) -> None:
     (first, learned), (again, learned_again) = expert(bench, 0), expert(bench, 0)
     other, _ = expert(bench, 1)
     assert first.shape == (bench.config.experts.epochs + 1, sum(bench.flat.sides))
@@ -39,7 +46,7 @@ def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(bench: W
     assert not torch.equal(first, other)
 
 
-def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Workbench) -> None:
+def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Setting) -> None:
     config = bench.config.experts
     trajectory, learned = expert(bench, 0)
     theta = trajectory[0].requires_grad_()
@@ -55,7 +62,7 @@ def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(bench: Wor
     torch.testing.assert_close(trajectory[1], theta.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_the_two_sides_can_have_rates_of_their_own(bench: Workbench) -> None:
+def test_the_two_sides_can_have_rates_of_their_own(bench: Setting) -> None:
     config = bench.config.experts.model_copy(update={"epochs": 1, "rate": 1e-9, "text_rate": 0.1})
     model = bench.model("expert", 0)
     snapshots = train_expert(model, bench.real["train"], config, bench.config.data, 0)
@@ -65,7 +72,7 @@ def test_the_two_sides_can_have_rates_of_their_own(bench: Workbench) -> None:
     assert (end - start)[image:].norm() > 0.01
 
 
-def test_training_that_was_cut_short_goes_on_to_the_same_bits(bench: Workbench) -> None:
+def test_training_that_was_cut_short_goes_on_to_the_same_bits(bench: Setting) -> None:
     whole, _ = expert(bench, 0)
     setting = (bench.real["train"], bench.config.experts, bench.config.data, 0)
     begun = list(islice(train_expert(bench.model("expert", 0), *setting), 2))
@@ -74,13 +81,13 @@ def test_training_that_was_cut_short_goes_on_to_the_same_bits(bench: Workbench) 
 
 
 def test_experts_already_there_are_not_trained_again(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    bench: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def again(*_: object) -> None:
         raise AssertionError("trained twice")
 
     monkeypatch.setattr("lors.setting.workbench.train_expert", again)
-    assert not bench.experts().missing(bench.config.experts.count)
+    assert not experts_of(bench).missing(bench.config.experts.count)
 
 
 class Recorder(Silent):
@@ -98,9 +105,9 @@ class Recorder(Silent):
             self.tracked.append((what, total, done, came))
 
 
-def test_experts_show_their_epochs_and_continue_the_count(bench: Workbench, tmp_path: Path) -> None:
+def test_experts_show_their_epochs_and_continue_the_count(bench: Setting, tmp_path: Path) -> None:
     config = bench.config.experts
-    store = TrajectoryStore(tmp_path, bench.origin())
+    store = TrajectoryStore(tmp_path, expert_origin(bench))
     begun = islice(bench._snapshots(1, ()), 3)  # the start and two epochs
     with pytest.raises(RuntimeError):  # nothing after them
         store.add(1, chain(begun, _stop()))
@@ -111,7 +118,7 @@ def test_experts_show_their_epochs_and_continue_the_count(bench: Workbench, tmp_
         ("epoch", config.epochs, 2, config.epochs - 2),
         ("train experts", 2, 0, 2),
     ]
-    whole = bench.experts()
+    whole = experts_of(bench)
     every = range(config.epochs + 1)
     for number in range(2):
         assert torch.equal(store.snapshots(number, every), whole.snapshots(number, every))

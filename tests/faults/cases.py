@@ -20,10 +20,11 @@ from unittest import mock
 import numpy as np
 
 from lors.config import Config, load_config
+from lors.experts import experts_of
 from lors.files import artifacts
 from lors.runs.pipeline import run
 from lors.selection import SELECTIONS
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
 from lors.system.errors import LorsError
 from tests.faults.disk import Disk, Fault, How, Killed, When
 
@@ -265,7 +266,7 @@ def _work(config: Config, folder: Path, experts_only: bool) -> None:
     known = mock.patch.object(artifacts, "version", _version)  # a third of the time of such a run
     with _home(folder / "home"), known:
         if experts_only:
-            Workbench(config).experts()
+            experts_of(setting_of(config))
         else:
             run(config, folder / "out", references=False)
 

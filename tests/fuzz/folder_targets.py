@@ -23,7 +23,7 @@ from lors.data.labelled import load_labelled
 from lors.data.patterns import matching_files
 from lors.encoders.image import image_trunk
 from lors.encoders.text import build_text_trunk
-from lors.setting.encode import _check_origin
+from lors.runs.encode import _check_origin
 from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target

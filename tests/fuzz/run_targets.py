@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from lors.setting.workbench import _read_similarity
 from PIL import Image
 
 from lors import DistilledSet
@@ -27,7 +28,6 @@ from lors.runs.info import describe
 from lors.runs.logbook import Logbook
 from lors.runs.opened import Run
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import _read_similarity
 from lors.show.analysis.rows import read_rows
 from lors.show.figures import make_figure
 from lors.show.report.write import write_report

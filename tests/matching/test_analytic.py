@@ -10,11 +10,12 @@ from torch import Tensor
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import EncodedSplit
-from lors.matching import AnalyticMatcher
-from lors.matching.analytic import Side, head_distance, real_sides
+from lors.matching import matcher_of
+from lors.matching.analytic import AnalyticMatcher, Side, head_distance, real_sides
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
 from lors.similarity import Fixed
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 
@@ -24,8 +25,8 @@ FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64", *FEATURES]))
 
 
 def fitted(x: Tensor, y: Tensor, ridge: float) -> Tensor:
@@ -46,7 +47,7 @@ def test_the_distance_is_that_of_the_fitted_heads(pairs: int) -> None:
     torch.testing.assert_close(head_distance(Side(head, 0.3), x, y), expected)
 
 
-def centred(bench: Workbench) -> tuple[Tensor, Tensor]:
+def centred(bench: Setting) -> tuple[Tensor, Tensor]:
     real, model = bench.real["train"], bench.flat.model
     x = real.inputs(np.arange(len(real)), model)
     texts, owner = real.captions(np.arange(len(real.texts)), model), torch.from_numpy(real.owner)
@@ -55,7 +56,7 @@ def centred(bench: Workbench) -> tuple[Tensor, Tensor]:
 
 
 def test_the_heads_of_the_real_pairs_are_ridge_regressions(
-    double: Workbench, monkeypatch: pytest.MonkeyPatch
+    double: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y = centred(double)
     for chunk in (64, 2048):
@@ -67,7 +68,7 @@ def test_the_heads_of_the_real_pairs_are_ridge_regressions(
 
 
 def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
-    double: Workbench,
+    double: Setting,
 ) -> None:
     real, model, index = double.real["train"], double.flat.model, np.arange(7)
     first = np.searchsorted(real.owner, index)
@@ -79,8 +80,8 @@ def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
     assert matcher.backward(pairs, generator(0)) == pytest.approx(2)
 
 
-def test_gradient_equals_central_differences(double: Workbench) -> None:
-    pairs, matcher = double.start(), AnalyticMatcher(double.setting())
+def test_gradient_equals_central_differences(double: Setting) -> None:
+    pairs, matcher = start_pairs(double), AnalyticMatcher(double.setting())
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
@@ -88,9 +89,9 @@ def test_gradient_equals_central_differences(double: Workbench) -> None:
     assert pairs.rates.grad is None
 
 
-def test_a_similarity_exchanges_what_images_are_mapped_to(double: Workbench) -> None:
+def test_a_similarity_exchanges_what_images_are_mapped_to(double: Setting) -> None:
     """Pairs whose texts are exchanged, with an S that exchanges them back, are the same."""
-    pairs, matcher = double.start(), AnalyticMatcher(double.setting())
+    pairs, matcher = start_pairs(double), AnalyticMatcher(double.setting())
     plain = SyntheticPairs(pairs.images.data, pairs.texts.data)
     order = torch.randperm(len(plain), generator=generator(0))
     back = torch.eye(len(plain))[:, order.argsort()].T
@@ -101,19 +102,19 @@ def test_a_similarity_exchanges_what_images_are_mapped_to(double: Workbench) -> 
 
 def test_matching_brings_the_heads_together() -> None:
     rates = ["distill.learning_rates.images=3", "distill.learning_rates.texts=3"]
-    bench = Workbench(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
+    bench = setting_of(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
     run, matcher = (
-        Distillation(bench.start(), bench.config.distill, 0),
-        AnalyticMatcher(bench.setting()),
+        Distillation(start_pairs(bench), bench.config.distill, 0),
+        matcher_of(bench),
     )
     losses = [run.step(matcher) for _ in range(40)]
     assert losses[-1] < 0.7 * losses[0]
 
 
 def test_heads_on_trunks_that_train_have_no_closed_form() -> None:
-    bench = Workbench(load_config("tiny"))
+    bench = setting_of(load_config("tiny"))
     with pytest.raises(InputError, match=r"encoder\.scope=heads"):
-        AnalyticMatcher(bench.setting())
+        matcher_of(bench)
 
 
 def test_it_works_with_few_digits() -> None:
@@ -123,5 +124,5 @@ def test_it_works_with_few_digits() -> None:
         "encoder.scope=heads",
         "encoder.image_head=mlp",
     ]
-    bench = Workbench(load_config("tiny", settings))
-    assert bench.matcher().backward(bench.start(), generator(0)) > 0
+    bench = setting_of(load_config("tiny", settings))
+    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0

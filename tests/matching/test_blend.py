@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.matching import TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.matching.blend import blended
-from lors.setting.workbench import Workbench
+from lors.matching.trajectory import TrajectoryMatcher
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 from lors.training import Batch
@@ -51,8 +53,8 @@ def test_a_large_concentration_mixes_half_and_half() -> None:
 @pytest.mark.parametrize("head", ["linear", "mlp"])  # the closed form, and the recursion
 def test_gradients_go_through_the_mixture(head: str) -> None:
     settings = [*HEADS, f"encoder.text_head={head}", "matching.blend=1", "encoder.space=features"]
-    bench = Workbench(load_config("tiny", [*settings, "matching.derivative=auto"]))
-    matcher, pairs = TrajectoryMatcher(bench.setting()), bench.start()
+    bench = setting_of(load_config("tiny", [*settings, "matching.derivative=auto"]))
+    matcher, pairs = matcher_of(bench), start_pairs(bench)
     pairs.get_parameter("similarity.right").data += 0.1
     names = ("images", "texts", "similarity.omega", "rates")
     assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
@@ -61,6 +63,6 @@ def test_gradients_go_through_the_mixture(head: str) -> None:
 def test_only_features_of_a_whole_batch_are_mixed() -> None:
     with pytest.raises(InputError, match=r"encoder\.scope=heads"):
         load_config("tiny", ["matching.blend=1"])
-    bench = Workbench(load_config("tiny", [*HEADS, "matching.blend=1"]))
+    bench = setting_of(load_config("tiny", [*HEADS, "matching.blend=1"]))
     with pytest.raises(InputError, match="--data-parallel"):
         TrajectoryMatcher(dataclasses.replace(bench.setting(), data_parallel=True))

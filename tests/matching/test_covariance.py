@@ -12,10 +12,11 @@ from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.losses import nce
-from lors.matching import CovarianceMatcher
-from lors.matching.covariance import covariance_distance
+from lors.matching import matcher_of
+from lors.matching.covariance import CovarianceMatcher, covariance_distance
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch
 
@@ -25,8 +26,8 @@ FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64", *FEATURES]))
 
 
 def batch(pairs: int, seed: int) -> Batch:
@@ -61,8 +62,8 @@ def test_scaled_pairs_are_what_rho_asks_for() -> None:
     assert covariance_distance(real, twice, 1.0).item() > 1
 
 
-def test_gradient_equals_central_differences(double: Workbench) -> None:
-    pairs, matcher = double.start(), CovarianceMatcher(double.setting())
+def test_gradient_equals_central_differences(double: Setting) -> None:
+    pairs, matcher = start_pairs(double), CovarianceMatcher(double.setting())
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     matcher.backward(pairs, generator(0))
@@ -77,7 +78,7 @@ def test_gradient_equals_central_differences(double: Workbench) -> None:
     assert pairs.rates.grad is None
 
 
-def known(bench: Workbench, *settings: str) -> tuple[CovarianceMatcher, EncodedSplit]:
+def known(bench: Setting, *settings: str) -> tuple[CovarianceMatcher, EncodedSplit]:
     """Seven real pairs, so that a real batch is always all of them, and no experts."""
     real = bench.real["train"]
     first = np.searchsorted(real.owner, np.arange(7))
@@ -103,17 +104,17 @@ def inputs(real: EncodedSplit, model: DualEncoder) -> tuple[torch.Tensor, torch.
     return real.inputs(np.arange(7), model), real.captions(np.arange(7), model)
 
 
-def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> None:
+def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     matcher, real = known(double)
     pairs = SyntheticPairs(*inputs(real, double.flat.model)).double()
     assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
 
 
-def test_lambda_weighs_the_distance_of_mean_embeddings(double: Workbench) -> None:
+def test_lambda_weighs_the_distance_of_mean_embeddings(double: Setting) -> None:
     found = []
     for weight in (0, 0.5):
         matcher, real = known(double, f"matching.weight={weight}")
-        pairs = double.start()
+        pairs = start_pairs(double)
         found.append(matcher.backward(pairs, generator(0)))
     model, (x, y) = double.model("known"), inputs(real, double.flat.model)
     u = model.embed_images(x), model.embed_images(pairs.images)
@@ -123,10 +124,10 @@ def test_lambda_weighs_the_distance_of_mean_embeddings(double: Workbench) -> Non
 
 
 def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
-    double: Workbench,
+    double: Setting,
 ) -> None:
     matcher, real = known(double)
-    pairs, model = double.start(), double.model("known")
+    pairs, model = start_pairs(double), double.model("known")
     x, y = inputs(real, model)
     optimizer = torch.optim.SGD([p for side in model.sides() for p in side], 0.1)
     for step in range(3):
@@ -147,29 +148,29 @@ def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
 def test_matching_brings_the_cross_covariances_together() -> None:
     rates = ["distill.learning_rates.images=0.05", "distill.learning_rates.texts=0.05"]
     settings = [*FEATURES, *rates, "similarity.kind=identity", "matching.real_batch_size=200"]
-    bench = Workbench(load_config("tiny", [*settings, "matching.weight=0"]))
-    run, losses = Distillation(bench.start(), bench.config.distill, 0), []
-    matcher = CovarianceMatcher(bench.setting())
+    bench = setting_of(load_config("tiny", [*settings, "matching.weight=0"]))
+    run, losses = Distillation(start_pairs(bench), bench.config.distill, 0), []
+    matcher = matcher_of(bench)
     for _ in range(30):
         losses.append(run.step(matcher))
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
 def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
-    bench: Workbench, tmp_path: Path
+    bench: Setting, tmp_path: Path
 ) -> None:
     rates = [f"distill.learning_rates.{part}=0.01" for part in ("images", "texts", "similarity")]
     config = load_config("tiny", rates).distill
 
     def run() -> Distillation:
-        return Distillation(bench.start(), config, 0)
+        return Distillation(start_pairs(bench), config, 0)
 
-    whole, matcher = run(), CovarianceMatcher(bench.setting())
+    whole, matcher = run(), matcher_of(bench)
     for step in range(5):
         if step == 2:
             whole.save(tmp_path / "checkpoint.safetensors")
         whole.step(matcher)
-    resumed, matcher = run(), CovarianceMatcher(bench.setting())
+    resumed, matcher = run(), matcher_of(bench)
     resumed.resume(tmp_path / "checkpoint.safetensors")
     for _ in range(3):
         resumed.step(matcher)
@@ -178,9 +179,9 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
 
 def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    bench = Workbench(load_config("tiny", settings))
-    pairs = bench.start()
-    CovarianceMatcher(bench.setting()).backward(pairs, generator(0))
+    bench = setting_of(load_config("tiny", settings))
+    pairs = start_pairs(bench)
+    matcher_of(bench).backward(pairs, generator(0))
     for part in (pairs.images, pairs.texts):
         assert part.grad is not None
         assert part.grad.isfinite().all()
@@ -189,5 +190,5 @@ def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
 
 def test_it_works_with_few_digits() -> None:
     settings = ["dtype=bfloat16", "matching.kind=covariance"]
-    bench = Workbench(load_config("tiny", settings))
-    assert bench.matcher().backward(bench.start(), generator(0)) > 0
+    bench = setting_of(load_config("tiny", settings))
+    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0

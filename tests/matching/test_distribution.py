@@ -10,21 +10,22 @@ import torch
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
-from lors.matching import DistributionMatcher
-from lors.matching.distribution import mean_distance
+from lors.matching import matcher_of
+from lors.matching.distribution import DistributionMatcher, mean_distance
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64"]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64"]))
 
 
-def seven(bench: Workbench) -> EncodedSplit:
+def seven(bench: Setting) -> EncodedSplit:
     """Seven real pairs of one caption each: a real batch is always all of them."""
     real = bench.real["train"]
     first = np.searchsorted(real.owner, np.arange(7))
@@ -37,15 +38,15 @@ def test_distance_equals_a_loop_over_dimensions(rng: torch.Generator) -> None:
     assert mean_distance(real, synthetic).item() == pytest.approx(expected)
 
 
-def test_gradient_equals_central_differences(double: Workbench) -> None:
-    matcher, pairs = DistributionMatcher(double.setting()), double.start()
+def test_gradient_equals_central_differences(double: Setting) -> None:
+    matcher, pairs = DistributionMatcher(double.setting()), start_pairs(double)
     assert_gradient_is_slope(
         lambda pairs: matcher.backward(pairs, generator(0)), pairs, ("images", "texts")
     )
 
 
-def test_the_distance_is_of_image_means_plus_text_means(double: Workbench) -> None:
-    real, model, pairs = seven(double), double.model("known"), double.start()
+def test_the_distance_is_of_image_means_plus_text_means(double: Setting) -> None:
+    real, model, pairs = seven(double), double.model("known"), start_pairs(double)
     setting = dataclasses.replace(double.setting(), real=real, model=lambda seed: model)
     found = DistributionMatcher(setting).backward(pairs, generator(0))
     index = np.arange(7)
@@ -55,7 +56,7 @@ def test_the_distance_is_of_image_means_plus_text_means(double: Workbench) -> No
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> None:
+def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     real, model = seven(double), double.flat.model
     setting = dataclasses.replace(double.setting(), real=real)
     index = np.arange(7)
@@ -63,7 +64,7 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> Non
     assert DistributionMatcher(setting).backward(pairs, generator(0)) == pytest.approx(0, abs=1e-20)
 
 
-def test_every_iteration_draws_a_network_and_keeps_nothing(bench: Workbench) -> None:
+def test_every_iteration_draws_a_network_and_keeps_nothing(bench: Setting) -> None:
     seeds: list[int] = []
 
     def model(seed: int) -> DualEncoder:
@@ -73,7 +74,7 @@ def test_every_iteration_draws_a_network_and_keeps_nothing(bench: Workbench) -> 
     matcher = DistributionMatcher(dataclasses.replace(bench.setting(), model=model))
     losses, gradients = [], []
     for key in (0, 0, 1):
-        pairs = bench.start()
+        pairs = start_pairs(bench)
         losses.append(matcher.backward(pairs, generator(key)))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
@@ -83,28 +84,28 @@ def test_every_iteration_draws_a_network_and_keeps_nothing(bench: Workbench) -> 
     assert torch.equal(gradients[0], gradients[1])
 
 
-def test_a_set_larger_than_the_real_batch_is_drawn_from(bench: Workbench) -> None:
+def test_a_set_larger_than_the_real_batch_is_drawn_from(bench: Setting) -> None:
     config = load_config("tiny", ["experts.batch_size=3"])
     matcher = DistributionMatcher(dataclasses.replace(bench.setting(), config=config))
-    pairs = bench.start()
+    pairs = start_pairs(bench)
     matcher.backward(pairs, generator(0))
     for part in (pairs.images, pairs.texts):
         assert part.grad is not None
         assert part.grad.flatten(1).any(1).sum() == 3
 
 
-def test_only_images_and_texts_receive_a_gradient(bench: Workbench) -> None:
-    pairs, matcher = bench.start(), DistributionMatcher(bench.setting())
+def test_only_images_and_texts_receive_a_gradient(bench: Setting) -> None:
+    pairs, matcher = start_pairs(bench), matcher_of(bench)
     matcher.backward(pairs, generator(0))
     received = {name for name, p in pairs.named_parameters() if p.grad is not None}
     assert received == {"images", "texts"}
-    pairs = bench.start().requires_grad_(False)
+    pairs = start_pairs(bench).requires_grad_(False)
     assert matcher.backward(pairs, generator(0)) > 0
 
 
-def test_matching_brings_the_means_together(bench: Workbench) -> None:
-    run = Distillation(bench.start(), bench.config.distill, 0)
-    matcher = DistributionMatcher(bench.setting())
+def test_matching_brings_the_means_together(bench: Setting) -> None:
+    run = Distillation(start_pairs(bench), bench.config.distill, 0)
+    matcher = matcher_of(bench)
 
     def distance() -> float:
         return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(5))
@@ -124,17 +125,17 @@ def test_matching_brings_the_means_together(bench: Workbench) -> None:
     ],
 )
 def test_scopes_spaces_and_types(settings: list[str]) -> None:
-    check_images_and_texts(Workbench(load_config("tiny", settings)))
+    check_images_and_texts(setting_of(load_config("tiny", settings)))
 
 
 def test_scope_all(tiny_bert: Path) -> None:
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    check_images_and_texts(Workbench(load_config("tiny", settings)))
+    check_images_and_texts(setting_of(load_config("tiny", settings)))
 
 
-def check_images_and_texts(bench: Workbench) -> None:
-    pairs = bench.start()
-    DistributionMatcher(bench.setting()).backward(pairs, generator(0))
+def check_images_and_texts(bench: Setting) -> None:
+    pairs = start_pairs(bench)
+    matcher_of(bench).backward(pairs, generator(0))
     for part in (pairs.images, pairs.texts):
         assert part.grad is not None
         assert part.grad.isfinite().all()

@@ -11,10 +11,11 @@ from torch import Tensor
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
-from lors.matching import GradientMatcher
-from lors.matching.gradient import gradient_distance
+from lors.matching import matcher_of
+from lors.matching.gradient import GradientMatcher, gradient_distance
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
@@ -23,13 +24,13 @@ LEARNED = ("images", "texts", "similarity.omega", "similarity.left", "similarity
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64"]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64"]))
 
 
-def start(bench: Workbench) -> SyntheticPairs:
+def start(bench: Setting) -> SyntheticPairs:
     """Synthetic pairs whose similarity is not the identity, so that all its parts count."""
-    pairs = bench.start()
+    pairs = start_pairs(bench)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     return pairs
@@ -75,7 +76,7 @@ def test_a_gradient_that_is_not_finite_shows(value: float) -> None:
 
 
 @pytest.mark.parametrize("trained", [0, 1])
-def test_gradient_equals_central_differences(double: Workbench, trained: int) -> None:
+def test_gradient_equals_central_differences(double: Setting, trained: int) -> None:
     pairs, matcher = start(double), GradientMatcher(double.setting())
     for step in range(trained):
         matcher.backward(pairs, generator(step))
@@ -92,7 +93,7 @@ def test_gradient_equals_central_differences(double: Workbench, trained: int) ->
 class Known:
     """A matcher whose batches are the whole of two small sets, and whose network is known."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Setting) -> None:
         config = load_config("tiny", ["dtype=float64", "matching.batch_size=8"])
         first = np.searchsorted(bench.real["train"].owner, np.arange(7))
         real = bench.real["train"]
@@ -112,7 +113,7 @@ class Known:
         return self.real.inputs(index, model), self.real.captions(index, model)
 
 
-def test_the_distance_is_that_of_the_networks_own_gradients(double: Workbench) -> None:
+def test_the_distance_is_that_of_the_networks_own_gradients(double: Setting) -> None:
     known, pairs = Known(double), start(double)
     found = known.matcher.backward(pairs, generator(0))
     model = double.model("known", 1)
@@ -126,14 +127,14 @@ def test_the_distance_is_that_of_the_networks_own_gradients(double: Workbench) -
     assert found == pytest.approx(expected.item(), rel=1e-9)
 
 
-def test_real_pairs_are_at_no_distance_from_themselves(double: Workbench) -> None:
+def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     known = Known(double)
     pairs = SyntheticPairs(*known.inputs()).double()
     assert known.matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
 
 
 def test_each_step_trains_the_network_and_an_episode_ends_with_a_new_one(
-    double: Workbench,
+    double: Setting,
 ) -> None:
     known, pairs = Known(double), start(double)
     pairs.rates.data = torch.tensor([0.05, 0.2], dtype=torch.double)
@@ -154,10 +155,10 @@ def test_each_step_trains_the_network_and_an_episode_ends_with_a_new_one(
         assert known.drawn == episode
 
 
-def test_matching_is_a_function_of_generator_and_state(bench: Workbench) -> None:
+def test_matching_is_a_function_of_generator_and_state(bench: Setting) -> None:
     results = []
     for key in (0, 0, 1):
-        matcher, pairs = GradientMatcher(bench.setting()), bench.start()
+        matcher, pairs = matcher_of(bench), start_pairs(bench)
         loss = matcher.backward(pairs, generator(key))
         results.append((loss, pairs.images.grad, matcher.state["theta"]))
     first, again, other = results
@@ -168,31 +169,31 @@ def test_matching_is_a_function_of_generator_and_state(bench: Workbench) -> None
     assert torch.equal(first[2], again[2])
 
 
-def test_going_on_from_a_copied_state_gives_the_same_bits(bench: Workbench) -> None:
-    pairs, matcher = bench.start(), GradientMatcher(bench.setting())
+def test_going_on_from_a_copied_state_gives_the_same_bits(bench: Setting) -> None:
+    pairs, matcher = start_pairs(bench), matcher_of(bench)
     states, losses = [], []
     for step in range(5):
         states.append({name: tensor.clone() for name, tensor in matcher.state.items()})
         losses.append(matcher.backward(pairs, generator(step)))
     assert len(set(losses)) == 5
     for cut in range(5):
-        other = GradientMatcher(bench.setting())
+        other = matcher_of(bench)
         other.state = states[cut]
         assert other.backward(pairs, generator(cut)) == losses[cut]
 
 
 def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
-    bench: Workbench, tmp_path: Path
+    bench: Setting, tmp_path: Path
 ) -> None:
     def run() -> Distillation:
-        return Distillation(bench.start(), bench.config.distill, 0)
+        return Distillation(start_pairs(bench), bench.config.distill, 0)
 
-    whole, matcher = run(), GradientMatcher(bench.setting())
+    whole, matcher = run(), matcher_of(bench)
     for step in range(5):
         if step == 2:
             whole.save(tmp_path / "checkpoint.safetensors")
         whole.step(matcher)
-    resumed, matcher = run(), GradientMatcher(bench.setting())
+    resumed, matcher = run(), matcher_of(bench)
     resumed.resume(tmp_path / "checkpoint.safetensors")
     for _ in range(3):
         resumed.step(matcher)
@@ -200,13 +201,13 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     assert torch.equal(resumed.synthetic.texts, whole.synthetic.texts)
 
 
-def test_fixed_parts_receive_nothing(bench: Workbench) -> None:
-    pairs, matcher = bench.start(), GradientMatcher(bench.setting())
+def test_fixed_parts_receive_nothing(bench: Setting) -> None:
+    pairs, matcher = start_pairs(bench), matcher_of(bench)
     pairs.texts.requires_grad_(False)
     matcher.backward(pairs, generator(0))
     assert pairs.texts.grad is None
     assert pairs.images.grad is not None
-    pairs = bench.start().requires_grad_(False)
+    pairs = start_pairs(bench).requires_grad_(False)
     pairs.rates.requires_grad_()
     assert matcher.backward(pairs, generator(1)) > 0
     assert all(p.grad is None for p in pairs.parameters())
@@ -216,15 +217,15 @@ def test_matching_brings_the_gradients_together() -> None:
     rates = {"images": 0.01, "texts": 0.003, "similarity": 1e-5}
     settings = [f"distill.learning_rates.{part}={rate}" for part, rate in rates.items()]
     settings += ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
-    bench = Workbench(load_config("tiny", settings))
-    run = Distillation(bench.start(), bench.config.distill, 0)
+    bench = setting_of(load_config("tiny", settings))
+    run = Distillation(start_pairs(bench), bench.config.distill, 0)
 
     def distance() -> float:
         """Over four episodes that are always the same."""
-        matcher = GradientMatcher(bench.setting())
+        matcher = matcher_of(bench)
         return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(12))
 
-    before, matcher = distance(), GradientMatcher(bench.setting())
+    before, matcher = distance(), matcher_of(bench)
     for _ in range(20):
         run.step(matcher)
     assert distance() < before
@@ -239,16 +240,16 @@ def test_matching_brings_the_gradients_together() -> None:
     ],
 )
 def test_scopes_spaces_and_types(settings: list[str]) -> None:
-    check_every_part(Workbench(load_config("tiny", settings)))
+    check_every_part(setting_of(load_config("tiny", settings)))
 
 
 def test_scope_all(tiny_bert: Path) -> None:
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    check_every_part(Workbench(load_config("tiny", settings)))
+    check_every_part(setting_of(load_config("tiny", settings)))
 
 
-def check_every_part(bench: Workbench) -> None:
-    pairs, matcher = start(bench), GradientMatcher(bench.setting())
+def check_every_part(bench: Setting) -> None:
+    pairs, matcher = start(bench), matcher_of(bench)
     for step in range(2):
         matcher.backward(pairs, generator(step))
     assert matcher.state["theta"].dtype == pairs.images.dtype

@@ -10,11 +10,13 @@ from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.tuning import val_recall
 from lors.losses import soft_nce
-from lors.matching import HindsightMatcher
+from lors.matching import matcher_of
+from lors.matching.hindsight import HindsightMatcher
 from lors.matching.teachers import Teachers
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
@@ -24,22 +26,22 @@ FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT]))
 
 
 @pytest.mark.parametrize("settings", [[], ["matching.noise=0.3"]])
 def test_the_gradient_is_the_slope_of_the_objective(settings: list[str]) -> None:
-    bench = Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT, *settings]))
-    matcher = HindsightMatcher(bench.setting())
+    bench = setting_of(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT, *settings]))
+    matcher = matcher_of(bench)
     names = ["images", "texts", "rates", "similarity.omega", "similarity.right"]
     assert_gradient_is_slope(
-        lambda pairs: matcher.backward(pairs, generator(7)), bench.start(), names
+        lambda pairs: matcher.backward(pairs, generator(7)), start_pairs(bench), names
     )
 
 
 def test_training_is_no_longer_and_no_faster_than_the_protocol(
-    double: Workbench, monkeypatch: pytest.MonkeyPatch
+    double: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """8 epochs of two batches, and from the fifth epoch on a tenth of the rate."""
     rates: list[float] = []
@@ -53,12 +55,12 @@ def test_training_is_no_longer_and_no_faster_than_the_protocol(
     matching = setting.config.matching.model_copy(update={"steps": 50})
     config = setting.config.model_copy(update={"matching": matching})
     matcher = HindsightMatcher(dataclasses.replace(setting, config=config))
-    matcher.backward(double.start(), generator(7))
+    matcher.backward(start_pairs(double), generator(7))
     assert rates == pytest.approx([0.1] * 8 + [0.01] * 8)
 
 
-def test_fixed_parts_get_no_gradient(double: Workbench) -> None:
-    pairs = double.start()
+def test_fixed_parts_get_no_gradient(double: Setting) -> None:
+    pairs = start_pairs(double)
     for fixed in (pairs.images, pairs.rates):
         fixed.requires_grad_(False)
     HindsightMatcher(double.setting()).backward(pairs, generator(7))
@@ -81,7 +83,7 @@ def test_the_objective_is_least_where_the_network_is_the_teachers() -> None:
     torch.testing.assert_close(soft_nce(logits, sure), nce)
 
 
-def test_teachers_agree_on_the_mean_of_their_cosines(double: Workbench) -> None:
+def test_teachers_agree_on_the_mean_of_their_cosines(double: Setting) -> None:
     teachers, setting = Teachers(double.setting()), double.setting()
     inputs, texts = setting.real_batch(generator(0))
     store, model, expected = double.experts(), double.model("any"), []
@@ -93,10 +95,10 @@ def test_teachers_agree_on_the_mean_of_their_cosines(double: Workbench) -> None:
     torch.testing.assert_close(teachers.cosines(inputs, texts), sum(expected) / 2)
 
 
-def learned(bench: Workbench, iterations: int) -> tuple[SyntheticPairs, list[float]]:
+def learned(bench: Setting, iterations: int) -> tuple[SyntheticPairs, list[float]]:
     config = bench.config.distill.model_copy(update={"iterations": iterations})
-    run = Distillation(bench.start(), config, seed=0)
-    matcher = HindsightMatcher(bench.setting())
+    run = Distillation(start_pairs(bench), config, seed=0)
+    matcher = matcher_of(bench)
     losses = [run.step(matcher) for _ in range(iterations)]
     return run.synthetic, losses
 
@@ -114,13 +116,13 @@ ADAM = [
 
 
 def test_networks_trained_on_a_learned_set_retrieve_better() -> None:
-    bench = Workbench(load_config("tiny", [*FEATURES, *HINDSIGHT, *ADAM]))
+    bench = setting_of(load_config("tiny", [*FEATURES, *HINDSIGHT, *ADAM]))
     pairs, losses = learned(bench, 25)
     assert sum(losses[-5:]) < sum(losses[:5])
-    assert val_recall(bench, pairs) > val_recall(bench, bench.start())
+    assert val_recall(bench, pairs) > val_recall(bench, start_pairs(bench))
 
 
 def test_a_trunk_may_train_along() -> None:
-    bench = Workbench(load_config("tiny", [*HINDSIGHT, *ADAM]))
+    bench = setting_of(load_config("tiny", [*HINDSIGHT, *ADAM]))
     _, losses = learned(bench, 25)
     assert sum(losses[-5:]) < sum(losses[:5])

@@ -13,11 +13,16 @@ from torch import Tensor
 from lors.config import load_config
 from lors.encoders import EncodedSplit
 from lors.experts import TrajectoryStore
-from lors.matching import JointDistributionMatcher
-from lors.matching.joint_distribution import joint_distance, kernel_distance
+from lors.matching import matcher_of
+from lors.matching.joint_distribution import (
+    JointDistributionMatcher,
+    joint_distance,
+    kernel_distance,
+)
 from lors.matching.starts import Starts
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
@@ -27,8 +32,8 @@ RANGE = ["matching.min_start_epoch=1", "matching.max_start_epoch=3"]
 
 
 @pytest.fixture(scope="module")
-def double() -> Workbench:
-    return Workbench(load_config("tiny", ["dtype=float64", *FEATURES, *RANGE]))
+def double() -> Setting:
+    return setting_of(load_config("tiny", ["dtype=float64", *FEATURES, *RANGE]))
 
 
 def points(count: int, seed: int) -> Tensor:
@@ -77,7 +82,7 @@ class Counting(TrajectoryStore):
         return (100.0 * expert + torch.tensor(list(epochs)).float())[:, None]
 
 
-def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Workbench) -> None:
+def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Setting) -> None:
     settings = ["experts.epochs=9", "matching.min_start_epoch=4", "matching.max_start_epoch=8"]
     starts = Starts(Counting(), bench.flat, load_config("tiny", settings))
     drawn = [starts.between(generator(key), torch.zeros(1)).item() for key in range(200)]
@@ -88,8 +93,8 @@ def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Workbench) ->
         assert len({round(epoch, 3) for epoch in epochs}) > 30
 
 
-def test_gradient_equals_central_differences(double: Workbench) -> None:
-    pairs, matcher = double.start(), JointDistributionMatcher(double.setting())
+def test_gradient_equals_central_differences(double: Setting) -> None:
+    pairs, matcher = start_pairs(double), JointDistributionMatcher(double.setting())
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
@@ -97,7 +102,7 @@ def test_gradient_equals_central_differences(double: Workbench) -> None:
     assert pairs.rates.grad is None
 
 
-def test_real_pairs_have_only_their_contrastive_loss(double: Workbench) -> None:
+def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
     real, model = double.real["train"], double.flat.model
     first = np.searchsorted(real.owner, np.arange(7))
     seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
@@ -111,19 +116,19 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Workbench) -> None:
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_weight_is_that_of_the_kernel_distances(double: Workbench) -> None:
+def test_the_weight_is_that_of_the_kernel_distances(double: Setting) -> None:
     found = []
     for weight in (0, 1, 3):
         config = load_config(
             "tiny", [*FEATURES, *RANGE, "dtype=float64", f"matching.weight={weight}"]
         )
         matcher = JointDistributionMatcher(dataclasses.replace(double.setting(), config=config))
-        found.append(matcher.backward(double.start(), generator(0)))
+        found.append(matcher.backward(start_pairs(double), generator(0)))
     assert found[2] - found[0] == pytest.approx(3 * (found[1] - found[0]))
     assert found[1] > found[0]
 
 
 def test_it_works_with_few_digits() -> None:
     settings = ["dtype=bfloat16", "matching.kind=joint-distribution"]
-    bench = Workbench(load_config("tiny", settings))
-    assert bench.matcher().backward(bench.start(), generator(0)) > 0
+    bench = setting_of(load_config("tiny", settings))
+    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.matching import TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.matching.linear_heads import worth_it
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"]
@@ -14,8 +15,8 @@ HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"]
 
 def gradients(*overrides: str) -> dict[str, torch.Tensor]:
     """The matching loss and what every part gains, after a step that makes S a full one."""
-    bench = Workbench(load_config("tiny", [*HEADS, *overrides]))
-    matcher, pairs = TrajectoryMatcher(bench.setting()), bench.start()
+    bench = setting_of(load_config("tiny", [*HEADS, *overrides]))
+    matcher, pairs = matcher_of(bench), start_pairs(bench)
     for part, tensors in pairs.parts().items():
         for tensor in tensors:
             tensor.requires_grad_(part not in bench.config.distill.fixed)
@@ -50,10 +51,10 @@ def test_parts_may_be_fixed(gradient: str) -> None:
 
 
 def test_other_heads_and_long_runs_are_left_to_the_recursion() -> None:
-    linear = Workbench(load_config("tiny", HEADS)).flat.model
+    linear = setting_of(load_config("tiny", HEADS)).flat.model
     width = linear.image.in_features + linear.text.in_features  # type: ignore[operator]
     assert worth_it(linear, int(width))
     assert not worth_it(linear, int(width) + 1)
-    mlp = Workbench(load_config("tiny", [*HEADS, "encoder.image_head=mlp"])).flat.model
+    mlp = setting_of(load_config("tiny", [*HEADS, "encoder.image_head=mlp"])).flat.model
     assert not worth_it(mlp, 1)
-    assert not worth_it(Workbench(load_config("tiny")).flat.model, 1)
+    assert not worth_it(setting_of(load_config("tiny")).flat.model, 1)

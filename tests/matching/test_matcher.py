@@ -7,11 +7,11 @@ import torch
 
 from lors.config import load_config
 from lors.encoders import EncodedSplit
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
 from lors.system.seeding import generator
 
 
-def test_a_real_batch_is_different_images_each_with_a_caption_of_its_own(bench: Workbench) -> None:
+def test_a_real_batch_is_different_images_each_with_a_caption_of_its_own(bench: Setting) -> None:
     owner = np.repeat(np.arange(60), 2)
     features = np.repeat(np.arange(60, dtype=np.float32)[:, None], 4, 1)
     captions = np.stack([owner, np.arange(120), owner, owner], 1).astype(np.int32)
@@ -26,8 +26,8 @@ def test_a_real_batch_is_different_images_each_with_a_caption_of_its_own(bench: 
 
 
 def test_a_real_batch_is_augmented_where_real_images_are() -> None:
-    plain = Workbench(load_config("tiny")).setting()
-    augmented = Workbench(load_config("tiny", ["data.augment=true"])).setting()
+    plain = setting_of(load_config("tiny")).setting()
+    augmented = setting_of(load_config("tiny", ["data.augment=true"])).setting()
     images, texts = plain.real_batch(generator(0))
     once, twice = (augmented.real_batch(generator(0)) for _ in range(2))
     assert torch.equal(once[0], twice[0])

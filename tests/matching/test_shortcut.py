@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.experts import TrajectoryStore
+from lors.experts import TrajectoryStore, experts_of
 from lors.matching.shortcut import Shortcuts, path_shares
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
 
 
 class Given(TrajectoryStore):
@@ -54,8 +54,8 @@ def test_going_back_is_part_of_the_path() -> None:
     assert found.flatten().tolist() == pytest.approx([0, 2 / 3, 1])
 
 
-def test_real_experts_keep_their_ends_and_compact_ones_keep_all_epochs(bench: Workbench) -> None:
-    experts = bench.experts()
+def test_real_experts_keep_their_ends_and_compact_ones_keep_all_epochs(bench: Setting) -> None:
+    experts = experts_of(bench)
     found = Shortcuts(experts, 3, bench.flat.sizes).snapshots(1, range(4))
     real = experts.snapshots(1, range(4))
     torch.testing.assert_close(found[[0, 3]], real[[0, 3]])

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from lors.config import load_config
 from lors.experts import TrajectoryStore
-from lors.matching import TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.matching.starts import Starts
-from lors.setting.workbench import Workbench
+from lors.matching.trajectory import TrajectoryMatcher
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 
@@ -28,7 +30,7 @@ class Counting(TrajectoryStore):
         return values[:, None].expand(-1, self.parameters)
 
 
-def drawn(bench: Workbench, *settings: str, phase: int = 0) -> set[tuple[int, int, int]]:
+def drawn(bench: Setting, *settings: str, phase: int = 0) -> set[tuple[int, int, int]]:
     """The expert and the epoch of each side, of many draws."""
     config = load_config("tiny", ["experts.epochs=9", *settings])
     starts, draw = Starts(Counting(sum(bench.flat.sides)), bench.flat, config), generator(0)
@@ -46,14 +48,14 @@ def drawn(bench: Workbench, *settings: str, phase: int = 0) -> set[tuple[int, in
     return found
 
 
-def test_both_sides_start_together_unless_they_are_independent(bench: Workbench) -> None:
+def test_both_sides_start_together_unless_they_are_independent(bench: Setting) -> None:
     settings = ["matching.max_start_epoch=3", "matching.expert_epochs=2"]
     assert drawn(bench, *settings) == {(e, s, s) for e in range(2) for s in range(3)}
     independent = drawn(bench, *settings, "matching.starts=independent")
     assert independent == {(e, v, t) for e in range(2) for v in range(3) for t in range(3)}
 
 
-def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(bench: Workbench) -> None:
+def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(bench: Setting) -> None:
     found = drawn(bench, "matching.min_start_epoch=2", "matching.max_start_epoch=4")
     assert {image for _, image, _ in found} == {2, 3}
     phases = "matching.phases=[{max_start_epoch: 2}, {min_start_epoch: 5, max_start_epoch: 8}]"
@@ -64,8 +66,8 @@ def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(bench: Workbe
 @pytest.mark.parametrize("ratio", ["merged", "separate"])
 def test_gradients_of_independent_starts_are_slopes(ratio: str) -> None:
     settings = ["dtype=float64", "matching.derivative=double", f"matching.ratio={ratio}"]
-    bench = Workbench(load_config("tiny", [*settings, "matching.starts=independent"]))
-    matcher, pairs = TrajectoryMatcher(bench.setting()), bench.start()
+    bench = setting_of(load_config("tiny", [*settings, "matching.starts=independent"]))
+    matcher, pairs = matcher_of(bench), start_pairs(bench)
     unequal = next(k for k in range(99) if len(set(epochs(matcher, k))) == 2)
     assert_gradient_is_slope(
         lambda pairs: matcher.backward(pairs, generator(unequal)), pairs, ("texts", "rates")
@@ -98,8 +100,8 @@ def test_compact_experts_keep_what_phases_need() -> None:
 
 def test_compact_experts_have_what_a_late_start_needs() -> None:
     settings = ["experts.compact=true", "matching={min_start_epoch: 2, max_start_epoch: 3}"]
-    bench = Workbench(load_config("tiny", settings))
-    bench.matcher().backward(bench.start(), generator(0))
+    bench = setting_of(load_config("tiny", settings))
+    matcher_of(bench).backward(start_pairs(bench), generator(0))
 
 
 def test_ranges_without_an_epoch_are_refused() -> None:

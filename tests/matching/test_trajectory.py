@@ -9,10 +9,11 @@ import torch
 
 from lors.config import load_config
 from lors.distillation.loop import Distillation
-from lors.matching import TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.matching.second_order import central, double
-from lors.matching.trajectory import distance_ratio
-from lors.setting.workbench import Workbench
+from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 
@@ -24,11 +25,11 @@ def test_ratio_by_hand() -> None:
     assert separate.item() == pytest.approx(0 / 1 + 5 / 8)
 
 
-def test_matching_is_a_function_of_the_generator(bench: Workbench) -> None:
-    matcher = TrajectoryMatcher(bench.setting())
+def test_matching_is_a_function_of_the_generator(bench: Setting) -> None:
+    matcher = matcher_of(bench)
     losses, gradients = [], []
     for key in (0, 0, 1):
-        pairs = bench.start()
+        pairs = start_pairs(bench)
         losses.append(matcher.backward(pairs, generator(key)))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
@@ -36,9 +37,9 @@ def test_matching_is_a_function_of_the_generator(bench: Workbench) -> None:
     assert torch.equal(gradients[0], gradients[1])
 
 
-def test_every_part_receives_a_gradient_and_fixed_parts_none(bench: Workbench) -> None:
-    matcher = TrajectoryMatcher(bench.setting())
-    pairs = bench.start()
+def test_every_part_receives_a_gradient_and_fixed_parts_none(bench: Setting) -> None:
+    matcher = matcher_of(bench)
+    pairs = start_pairs(bench)
     pairs.texts.requires_grad_(False)
     matcher.backward(pairs, generator(0))
     assert pairs.texts.grad is None
@@ -53,9 +54,9 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
     """bfloat16 has three digits; θ, λ and what is learned keep all of theirs."""
 
     def gradient(*overrides: str) -> torch.Tensor:
-        bench = Workbench(load_config("tiny", [f"matching.derivative={derivative}", *overrides]))
-        pairs = bench.start()
-        TrajectoryMatcher(bench.setting()).backward(pairs, generator(0))
+        bench = setting_of(load_config("tiny", [f"matching.derivative={derivative}", *overrides]))
+        pairs = start_pairs(bench)
+        matcher_of(bench).backward(pairs, generator(0))
         assert pairs.images.grad is not None
         assert pairs.images.grad.dtype == torch.float32
         return pairs.images.grad
@@ -66,28 +67,28 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
 
 def test_the_network_decides_how_second_derivatives_are_made() -> None:
     said: list[str] = []
-    bench = Workbench(load_config("tiny"))
+    bench = setting_of(load_config("tiny"))
     setting = dataclasses.replace(bench.setting(), say=said.append)
     derivative = TrajectoryMatcher(setting).derivative
     assert isinstance(derivative, partial)
     assert derivative.func is central
     assert "central" in said[0]
-    kinked = Workbench(load_config("tiny", ["encoder.image=test_resnet"]))
+    kinked = setting_of(load_config("tiny", ["encoder.image=test_resnet"]))
     assert TrajectoryMatcher(kinked.setting()).derivative is double
-    rough = Workbench(load_config("tiny", ["matching.autocast=true"]))
+    rough = setting_of(load_config("tiny", ["matching.autocast=true"]))
     assert TrajectoryMatcher(rough.setting()).derivative is double
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:
     """Encoding once per iteration and going back through the trunk once changes nothing."""
-    heads = Workbench(
+    heads = setting_of(
         load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"])
     )
     matcher = TrajectoryMatcher(heads.setting())
-    once = heads.start()
+    once = start_pairs(heads)
     matcher.backward(once, generator(0))
     model = heads.flat.model
-    again = heads.start()
+    again = start_pairs(heads)
     gather = again.gather
 
     def encode_each(indices: list[torch.Tensor], *others: object) -> list[object]:
@@ -104,12 +105,12 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
 
 def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> None:
     phases = "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 1, max_start_epoch: 2}]"
-    bench = Workbench(load_config("tiny", [phases, "distill.iterations=4"]))
+    bench = setting_of(load_config("tiny", [phases, "distill.iterations=4"]))
 
     def run() -> Distillation:
-        return Distillation(bench.start(), bench.config.distill, 0)
+        return Distillation(start_pairs(bench), bench.config.distill, 0)
 
-    whole, matcher = run(), TrajectoryMatcher(bench.setting())
+    whole, matcher = run(), matcher_of(bench)
     received = []
     for step in range(4):
         if step == 1:
@@ -123,7 +124,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     assert similarity[:4, :4].any()
     assert not similarity[:4, 4:].any()  # never learned together
     assert not similarity[4:, :4].any()
-    resumed, matcher = run(), TrajectoryMatcher(bench.setting())
+    resumed, matcher = run(), matcher_of(bench)
     resumed.resume(tmp_path / "checkpoint.safetensors")
     for _ in range(3):
         resumed.step(matcher)

@@ -7,7 +7,8 @@ from lors.config import load_config
 from lors.encoders import DualEncoder
 from lors.losses import wbce
 from lors.matching.unroll import HeadSide, PlainSide, train_differentiably
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch, sgd, train
 
@@ -21,8 +22,8 @@ HEADS = {
 
 def setting(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Tensor]:
     """A network, seven pairs, five batches of four, and rates."""
-    bench = Workbench(load_config("tiny", ["dtype=float64", *HEADS[kind]]))
-    pairs = bench.start()
+    bench = setting_of(load_config("tiny", ["dtype=float64", *HEADS[kind]]))
+    pairs = start_pairs(bench)
     every = torch.arange(7)
     similarity = torch.eye(7).double() + 0.1 * torch.randn(7, 7, generator=generator(1)).double()
     whole = Batch(pairs.images.detach()[every], pairs.texts.detach()[every], similarity)

@@ -18,7 +18,7 @@ from lors.runs.folders import CARD, SET
 from lors.runs.opened import Run
 from lors.runs.pipeline import evaluate_set, run
 from lors.sets.distilled import DistilledSet
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
 from lors.share.export import export
 
 
@@ -57,7 +57,7 @@ def recall_by_its_code(folder: Path) -> float:
     exec(compile(networks, CARD, "exec"), names)
     distilled = names["distilled"]
     config = distilled.config
-    bench = Workbench(config, like=distilled)
+    bench = setting_of(config, like=distilled)
     drawn = bench.model(config.seed, "evaluation network", 0)
     for side, ours in ((names["image"], drawn.image), (names["text"], drawn.text)):
         (ours if isinstance(ours, nn.Sequential) else nn.Sequential(ours)).requires_grad_(False)

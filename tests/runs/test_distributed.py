@@ -21,6 +21,7 @@ from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.protocol import Outcome
 from lors.evaluation.recall import Recall
+from lors.experts import experts_of
 from lors.files.artifacts import load
 from lors.matching import MATCHERS
 from lors.matching.trajectory import TrajectoryMatcher
@@ -28,7 +29,8 @@ from lors.runs.folders import SET
 from lors.runs.logbook import Logbook
 from lors.runs.pipeline import evaluate_set, run
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import LorsError
 from lors.system.progress import Silent
@@ -108,7 +110,7 @@ NAMES = ("four", "one")
 
 def trained() -> list[int]:
     """The experts that this rank trained."""
-    bench = Workbench(load_config("tiny", ["experts.count=5", "experts.epochs=2"]))
+    bench = setting_of(load_config("tiny", ["experts.count=5", "experts.epochs=2"]))
     mine = []
     train = bench._snapshots
 
@@ -117,7 +119,7 @@ def trained() -> list[int]:
         return train(expert, *rest)
 
     setattr(bench, "_snapshots", note)  # noqa: B010
-    bench.experts()
+    experts_of(bench)
     return mine
 
 
@@ -183,7 +185,7 @@ def diverged(out: str) -> Any:
     MATCHERS["trajectory"] = Broken
     config = load_config("tiny", ["distill.retries=3", "distill.iterations=2", *EXACT])
     run(config, out, references=False)
-    state = Distillation(Workbench(config).start(), config.distill, 0)
+    state = Distillation(start_pairs(setting_of(config)), config.distill, 0)
     Logbook(Path(out)).resume(state, Silent())
     return state.slowed
 
@@ -265,7 +267,7 @@ def test_torchrun_starts_the_ranks_again_when_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ["experts.count=4", "experts.epochs=12"]
-    expected = Workbench(load_config("tiny", settings)).experts()
+    expected = experts_of(setting_of(load_config("tiny", settings)))
     monkeypatch.setenv("LORS_HOME", str(tmp_path))
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     launch += ["--nproc-per-node=2", "--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]

@@ -96,7 +96,7 @@ def test_a_finished_run_is_not_repeated_but_can_be_prolonged(
     out = tmp_path / "run"
     first = run(tiny, out, references=False)
     with monkeypatch.context() as patch:
-        patch.setattr("lors.runs.pipeline.Workbench", None)
+        patch.setattr("lors.runs.pipeline.Setting", None)
         assert run(tiny, out, references=False) == first
     longer = load_config("tiny", ["distill.iterations=8"])
     run(longer, out, references=False)

@@ -3,18 +3,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from lors.config import load_config
+from lors.experts import experts_of
 from lors.matching.second_order import DERIVATIVES
 from lors.runs.plan import plan
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
+from lors.starts import start_pairs
 
 
-def test_a_plan_knows_the_sizes_of_the_run(bench: Workbench) -> None:
+def test_a_plan_knows_the_sizes_of_the_run(bench: Setting) -> None:
     facts = plan(bench.config)
     image, text = bench.flat.sides
     assert facts["parameters"] == f"{image:,} image side + {text:,} text side"
-    assert facts["synthetic pairs"].startswith(f"{len(bench.start())},")
-    assert facts["numbers per pair"].startswith(f"{bench.start().pair_numbers():,} ")
-    store = bench.experts()
+    assert facts["synthetic pairs"].startswith(f"{len(start_pairs(bench))},")
+    assert facts["numbers per pair"].startswith(f"{start_pairs(bench).pair_numbers():,} ")
+    store = experts_of(bench)
     size = sum(store.path(i).stat().st_size for i in range(2))
     stated = float(facts["expert storage"].split()[0]) * 1e6
     assert abs(stated - size) < 0.02 * size

@@ -10,32 +10,34 @@ import torch
 import torch.nn.functional as F
 
 from lors.config import load_config
+from lors.experts import experts_of
 from lors.files.tables import read_csv
 from lors.runs.folders import SET
 from lors.runs.pipeline import evaluate_set, run
-from lors.selection import SELECTIONS
+from lors.selection import SELECTIONS, select
 from lors.sets.distilled import DistilledSet
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import derive_seed
 
 
 @pytest.mark.parametrize("kind", SELECTIONS)
 def test_every_method_gives_real_pairs_of_an_image_and_its_own_caption(
-    kind: str, bench: Workbench
+    kind: str, bench: Setting
 ) -> None:
-    (images, scores), captions = bench.select(kind, 8, 0)
+    (images, scores), captions = select(bench, kind, 8, 0)
     assert len(set(images.tolist())) == len(scores) == 8
     assert np.array_equal(bench.real["train"].owner[captions], images)
-    again = bench.select(kind, 8, 0)
+    again = select(bench, kind, 8, 0)
     assert np.array_equal(again[0][0], images)
     assert np.array_equal(again[1], captions)
 
 
-def test_clip_scores_by_the_expert_are_the_cosines_of_its_embeddings(bench: Workbench) -> None:
-    (images, scores), captions = bench.select("clip-score", 8)
+def test_clip_scores_by_the_expert_are_the_cosines_of_its_embeddings(bench: Setting) -> None:
+    (images, scores), captions = select(bench, "clip-score", 8)
     model, config = bench.model(0), bench.config.experts
-    bench.flat.load(bench.experts().snapshots(0, [config.epochs])[0], model)
+    bench.flat.load(experts_of(bench).snapshots(0, [config.epochs])[0], model)
     real = bench.real["train"]
     with torch.no_grad():
         u = model.embed_images(real.inputs(images, model))
@@ -54,17 +56,17 @@ def test_a_selected_set_is_saved_listed_and_evaluated_like_any_other(tmp_path: P
     assert row["note"] == f"{kept.config.loss}, rate {kept.rates[0]:g}"
     assert evaluate_set(tmp_path / SET) == row
     listed = read_csv(tmp_path / "selection.csv")
-    bench = Workbench(config)
-    (images, _), captions = bench.select("herding", 8)
+    bench = setting_of(config)
+    (images, _), captions = select(bench, "herding", 8)
     assert [int(line["image"]) for line in listed] == images.tolist()
     texts = bench.pairs.splits["train"].captions
     assert [line["text"] for line in listed] == [texts[caption] for caption in captions]
     assert run(config, tmp_path, references=False) == results
 
 
-def test_a_fixed_similarity_without_values_is_what_the_scorer_sees(bench: Workbench) -> None:
-    fixed = Workbench(load_config("tiny", ["similarity.kind=fixed"]))
-    start = fixed.start()
+def test_a_fixed_similarity_without_values_is_what_the_scorer_sees(bench: Setting) -> None:
+    fixed = setting_of(load_config("tiny", ["similarity.kind=fixed"]))
+    start = start_pairs(fixed)
     matrix = start.similarity.matrix()
     count = len(start)
     assert count < 8  # S is stored, so it costs pairs
@@ -88,7 +90,7 @@ def test_given_values_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
         "tiny", ["similarity.kind=fixed", f"similarity.values={tmp_path / 'nan.npy'}"]
     )
     with pytest.raises(InputError, match="finite numbers"):
-        Workbench(config).start()
+        start_pairs(setting_of(config))
 
 
 @pytest.mark.parametrize(

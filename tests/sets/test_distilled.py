@@ -7,18 +7,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from lors import DistilledSet, Workbench, load_config
+from lors import DistilledSet, Setting, load_config
 from lors.config import SimilarityConfig
 from lors.files import artifacts
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import SIMILARITIES, Fixed, build_similarity
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from tests.conftest import random_pairs
 
 
 @pytest.fixture
-def distilled(bench: Workbench) -> DistilledSet:
-    pairs = bench.start()
+def distilled(bench: Setting) -> DistilledSet:
+    pairs = start_pairs(bench)
     for number, parameter in enumerate(pairs.similarity.parameters()):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(number))
     return bench.distilled(pairs)
@@ -50,8 +51,8 @@ def test_the_file_holds_the_factors_and_never_the_matrix(
 
 
 @pytest.mark.parametrize("kind", SIMILARITIES)
-def test_every_similarity_is_saved(kind: str, bench: Workbench, tmp_path: Path) -> None:
-    start = bench.start()
+def test_every_similarity_is_saved(kind: str, bench: Setting, tmp_path: Path) -> None:
+    start = start_pairs(bench)
     values = torch.randn(len(start), len(start), generator=torch.Generator().manual_seed(0))
     config = load_config("tiny", [f"similarity.kind={kind}"])
     similarity = build_similarity(config.similarity, len(start))
@@ -65,9 +66,9 @@ def test_every_similarity_is_saved(kind: str, bench: Workbench, tmp_path: Path) 
     assert kind != "fixed" or torch.equal(again.pairs.similarity.matrix(), values)
 
 
-def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Workbench) -> None:
+def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Setting) -> None:
     budget = bench.config.distill.budget
-    fitting = bench.distilled(bench.start())
+    fitting = bench.distilled(start_pairs(bench))
     assert len(fitting) == budget - 1
     assert fitting.storage() <= budget
     plain = random_pairs(bench)
@@ -93,7 +94,7 @@ def test_batches_cover_the_set_with_the_similarity_of_the_batch(distilled: Disti
         torch.testing.assert_close(similarity, whole[index][:, index])
 
 
-def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Workbench) -> None:
+def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Setting) -> None:
     model = bench.model("user")
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     losses = []
@@ -107,7 +108,7 @@ def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Wo
     assert sum(losses[-4:]) < sum(losses[:4])
 
 
-def test_pixels_are_what_was_normalised(bench: Workbench) -> None:
+def test_pixels_are_what_was_normalised(bench: Setting) -> None:
     pairs = random_pairs(bench)
     distilled = DistilledSet(
         pairs, bench.config, bench.text_trunk, bench.flat.model.mean, bench.flat.model.std, "x"

@@ -9,12 +9,14 @@ import torch
 from PIL import Image
 
 import lors
-from lors import DistilledSet, Retriever, Workbench
+from lors import DistilledSet, Retriever, Setting
 from lors.config import Config, load_config
 from lors.encoders.given_text import GivenText
 from lors.evaluation.recall import recall
 from lors.files import artifacts
 from lors.runs.info import describe
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from tests.conftest import random_pairs
 
@@ -22,9 +24,9 @@ HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "encoder.embed_dim=
 KINDS = {"image": [], "heads": HEADS, "features": [*HEADS, "encoder.space=features"]}
 
 
-def real_set(config: Config) -> tuple[Workbench, DistilledSet]:
+def real_set(config: Config) -> tuple[Setting, DistilledSet]:
     """Some real pairs as a set, which needs no distillation."""
-    bench = Workbench(config)
+    bench = setting_of(config)
     plain = load_config("tiny", ["similarity.kind=identity"]).similarity
     return bench, bench.distilled(random_pairs(bench), similarity=plain)
 
@@ -92,8 +94,8 @@ def test_what_cannot_be_embedded_is_refused(saved: Path, tmp_path: Path) -> None
         retriever.embed_texts("a text, not a list")
 
 
-def test_sets_without_trunks_are_refused(bench: Workbench) -> None:
-    made = bench.distilled(bench.start())
+def test_sets_without_trunks_are_refused(bench: Setting) -> None:
+    made = bench.distilled(start_pairs(bench))
     given = GivenText(bench.text_trunk.dim, "some")
     distilled = DistilledSet(made.pairs, made.config, given, made.mean, made.std, "given|8")
     with pytest.raises(InputError, match="given embeddings"):
@@ -114,7 +116,7 @@ def test_a_file_that_claims_another_network_is_refused(
         Retriever.load(tmp_path / "other.safetensors")
 
 
-def test_a_set_made_on_another_device_trains_here(bench: Workbench) -> None:
+def test_a_set_made_on_another_device_trains_here(bench: Setting) -> None:
     plain = load_config("tiny", ["similarity.kind=identity"]).similarity
     distilled = bench.distilled(random_pairs(bench), similarity=plain)
     there = distilled.config.model_copy(update={"device": "cuda:7"})

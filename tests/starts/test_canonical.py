@@ -5,7 +5,8 @@ import torch
 
 from lors.config import load_config
 from lors.selection import Candidates
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.starts.canonical import canonical_directions, canonical_texts, covariances_of
 
 FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
@@ -70,21 +71,24 @@ def test_photos_of_frozen_trunks_get_canonical_texts_and_others_keep_their_capti
     given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
     for scope in ("heads", "image"):
         head = ["encoder.image_head=linear"] if scope == "heads" else []
-        bench = Workbench(load_config("tiny", [*given, f"encoder.scope={scope}", *head]))
+        bench = setting_of(load_config("tiny", [*given, f"encoder.scope={scope}", *head]))
         real, model = bench.real["train"], bench.flat.model
         captions = real.captions(np.arange(len(real.texts)), model)
-        near = torch.cdist(bench.start().texts.detach(), captions).min(1).values
+        near = torch.cdist(start_pairs(bench).texts.detach(), captions).min(1).values
         assert (near.max() < 1e-4) == (scope == "image")
 
 
 def test_a_set_starts_with_both_signs_of_every_direction() -> None:
     given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
-    bench = Workbench(load_config("tiny", [*given, *FEATURES]))
-    pairs = bench.start()
+    bench = setting_of(load_config("tiny", [*given, *FEATURES]))
+    pairs = start_pairs(bench)
     for part in (pairs.images, pairs.texts):
         torch.testing.assert_close(part[0::2], -part[1::2], rtol=1e-4, atol=1e-4)
         assert torch.linalg.matrix_rank(part) == 3
-    assert len(set(Workbench(load_config("tiny", given)).start().images[:, 0, 0, 0].tolist())) > 1
+    assert (
+        len(set(start_pairs(setting_of(load_config("tiny", given))).images[:, 0, 0, 0].tolist()))
+        > 1
+    )
 
 
 def test_a_side_that_is_the_same_for_all_pairs_gives_no_direction() -> None:

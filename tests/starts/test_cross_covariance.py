@@ -6,7 +6,8 @@ import torch
 
 from lors.config import load_config
 from lors.selection import Candidates
-from lors.setting.workbench import Workbench
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.starts.cross_covariance import singular_vectors
 from lors.starts.directions import spanning_pairs
 
@@ -45,14 +46,14 @@ def test_spanning_pairs_are_the_extremes_of_every_direction() -> None:
     assert len(set(again)) == 4  # a pair that is taken is not taken again
 
 
-def start(*settings: str, budget: int = 8) -> tuple[Workbench, torch.Tensor, torch.Tensor]:
+def start(*settings: str, budget: int = 8) -> tuple[Setting, torch.Tensor, torch.Tensor]:
     given = ["distill.init=cross-covariance", "similarity.kind=identity", *settings]
-    bench = Workbench(load_config("tiny", [*given, f"distill.budget={budget}"]))
-    pairs = bench.start()
+    bench = setting_of(load_config("tiny", [*given, f"distill.budget={budget}"]))
+    pairs = start_pairs(bench)
     return bench, pairs.images.detach(), pairs.texts.detach()
 
 
-def real_covariance(bench: Workbench) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def real_covariance(bench: Setting) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Real images, each with the mean of its captions, and their cross-covariance."""
     real, model = bench.real["train"], bench.flat.model
     x = real.normalised(np.arange(len(real)), model)

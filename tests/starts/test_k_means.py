@@ -6,7 +6,8 @@ import torch
 
 from lors.config import load_config
 from lors.selection import Candidates
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.starts.k_means import k_means
 from lors.system.errors import InputError
 
@@ -67,13 +68,13 @@ def test_more_clusters_than_pairs_are_refused() -> None:
 
 
 def test_a_run_starts_from_real_pairs_or_in_features_from_centroids() -> None:
-    real = Workbench(load_config("tiny", [*FEATURES, "distill.init=k-means"]))
-    start, model = real.start(), real.flat.model
+    real = setting_of(load_config("tiny", [*FEATURES, "distill.init=k-means"]))
+    start, model = start_pairs(real), real.flat.model
     every = real.real["train"].normalised(np.arange(200), model)
     nearest = torch.cdist(start.images, every).min(1).values
     assert nearest.max() < 1e-2
-    assert torch.equal(start.images, real.start().images)
-    means = Workbench(load_config("tiny", [*FEATURES, "distill.init=centroids"])).start()
+    assert torch.equal(start.images, start_pairs(real).images)
+    means = start_pairs(setting_of(load_config("tiny", [*FEATURES, "distill.init=centroids"])))
     assert torch.cdist(means.images, every).min(1).values.max() > 0.1
     least, most = every.min(0).values - 1e-4, every.max(0).values + 1e-4
     assert ((least <= means.images) & (means.images <= most)).all()  # as means must be
@@ -82,5 +83,5 @@ def test_a_run_starts_from_real_pairs_or_in_features_from_centroids() -> None:
 def test_pixels_cannot_be_centroids() -> None:
     with pytest.raises(InputError, match=r"distill\.init=k-means"):
         load_config("tiny", ["distill.init=centroids"])
-    pairs = Workbench(load_config("tiny", ["distill.init=k-means"])).start()
+    pairs = start_pairs(setting_of(load_config("tiny", ["distill.init=k-means"])))
     assert pairs.images.shape[1:] == (3, 16, 16)

@@ -5,19 +5,19 @@ import torch
 
 from lors.config import load_config
 from lors.selection import SELECTIONS
+from lors.setting import Setting, setting_of
 from lors.setting.resolve import resolve
-from lors.setting.workbench import Workbench
-from lors.starts import INITIALS
+from lors.starts import INITIALS, start_pairs
 from lors.system.errors import InputError
 
 
-def bench(*settings: str) -> Workbench:
-    return Workbench(load_config("tiny", list(settings)))
+def bench(*settings: str) -> Setting:
+    return setting_of(load_config("tiny", list(settings)))
 
 
 def test_real_pairs_do_not_depend_on_how_many_the_similarity_leaves() -> None:
     paid, plain = bench(), bench("similarity.kind=identity")
-    few, many = paid.start(), plain.start()
+    few, many = start_pairs(paid), start_pairs(plain)
     assert len(few) < len(many) == 8
     assert torch.equal(few.images, many.images[: len(few)])
 
@@ -40,8 +40,8 @@ def test_any_selection_can_be_a_start() -> None:
     herded = bench("distill.init=herding", "similarity.kind=identity")
     (chosen, _), captions = herded.select("herding", 8, "start")
     expected = herded.plain_pairs(chosen, captions)
-    assert torch.equal(herded.start().images, expected.images)
-    assert torch.equal(herded.start().texts, expected.texts)
+    assert torch.equal(start_pairs(herded).images, expected.images)
+    assert torch.equal(start_pairs(herded).texts, expected.texts)
 
 
 def test_what_cannot_be_is_refused_in_a_sentence() -> None:

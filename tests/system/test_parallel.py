@@ -12,7 +12,8 @@ from lors.encoders import FlatModel
 from lors.losses import wbce
 from lors.matching.meta_gradient import META_GRADIENTS, Inner
 from lors.matching.second_order import DERIVATIVES
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.parallel import my_rows
 from lors.system.seeding import generator
 from lors.training import Batch
@@ -25,13 +26,13 @@ SIZES = (5, 3, 6)
 
 def products(gradient: str, derivative: str, divided: bool) -> list[float]:
     """Of the meta-gradient of a small inner run with drawn directions; and its objective."""
-    bench = Workbench(load_config("tiny", SETTINGS))
+    bench = setting_of(load_config("tiny", SETTINGS))
     model = bench.model("network")
     flat, draw = FlatModel(model), generator("batches")
     model.divided = divided
     start = flat.flatten(model)
     part = my_rows if divided else lambda rows: rows
-    whole = [bench.start().images.detach()[:1].expand(m, -1, -1, -1) for m in SIZES]
+    whole = [start_pairs(bench).images.detach()[:1].expand(m, -1, -1, -1) for m in SIZES]
     images = [x + torch.randn(x.shape, generator=draw, dtype=x.dtype) for x in whole]
     texts = [torch.randn(m, 16, generator=draw, dtype=start.dtype) for m in SIZES]
     blocks = [torch.eye(m, dtype=start.dtype) for m in SIZES]

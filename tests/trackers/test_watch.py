@@ -14,8 +14,8 @@ from lors.files.artifacts import load
 from lors.runs.folders import SET, check_folder
 from lors.runs.opened import Run
 from lors.sets.distilled import KIND
+from lors.setting import Setting, setting_of
 from lors.setting.resolve import resolve
-from lors.setting.workbench import Workbench
 from lors.trackers import Tracker
 from lors.trackers.tracker import Cell
 from lors.trackers.watch import Watch
@@ -60,7 +60,7 @@ def test_trackers_are_no_reason_to_refuse_a_folder(tracked: Path, tiny: Config) 
     assert Run(tracked).config.trackers == ()
 
 
-def test_pictures_come_with_recall(bench: Workbench) -> None:
+def test_pictures_come_with_recall(bench: Setting) -> None:
     listener, pairs = Listener(), random_pairs(bench)
     watch = Watch(bench, [listener])
     watch.record({"iteration": 1, "loss": 0.9}, pairs)
@@ -75,20 +75,20 @@ def test_the_end_is_the_step_after_the_last(
     overrides: list[str], step: int, tiny_run: Path
 ) -> None:
     run, listener = Run(tiny_run, overrides), Listener()
-    Watch(run.bench, [listener]).end(run.distilled, run.results["rows"])
+    Watch(run.setting, [listener]).end(run.distilled, run.results["rows"])
     names = ["similarity", "synthetic images", "pairs", "results"]
     assert listener.heard == [(step, name) for name in names]
 
 
 def test_features_have_no_images_to_show(tiny_run: Path) -> None:
     features = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
-    bench = Workbench(load_config("tiny", features))
+    bench = setting_of(load_config("tiny", features))
     listener = Listener()
     pairs = random_pairs(bench)
     Watch(bench, [listener]).record({"iteration": 3, "recall": 1.0}, pairs)
     assert listener.heard == [(3, "recall"), (3, "similarity")]
 
 
-def test_without_trackers_nothing_is_computed(bench: Workbench) -> None:
+def test_without_trackers_nothing_is_computed(bench: Setting) -> None:
     unused: Any = None
     Watch(bench, []).end(unused, {})

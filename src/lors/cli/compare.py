@@ -149,6 +149,7 @@ def _whole_number(text: str) -> int:
 
 def _list_comparisons(of_tables: bool) -> None:
     from lors import compare as comparison
+    from lors.config import methods
 
     columns = ("table", "what it shows", "--scale") if of_tables else ("method", "in tables")
     listed = Table(*columns)
@@ -156,6 +157,6 @@ def _list_comparisons(of_tables: bool) -> None:
         for name, title in comparison.titles().items():
             listed.add_row(name, title, ", ".join(comparison.scales(name)))
     else:
-        for name, method in comparison.methods().items():
+        for name, method in methods().items():
             listed.add_row(name, method.label)
     console.print(listed)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from lors.config import MatchingOptions
 from lors.encoders import DualEncoder
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -19,7 +18,8 @@ __all__ = ["Matcher", "add_gradients", "whole_set"]
 class Matcher(Protocol):
     """Compares synthetic data with real data.
 
-    ``Options`` are its settings, and say what it needs. ``state`` is what continuing a run needs
+    Its class attribute ``Options`` has its settings, and says what it needs: see
+    ``lors.config.MatchingOptions``. ``state`` is what continuing a run needs
     beside the synthetic pairs, empty for most matchers; a checkpoint saves and restores it.
 
     Args:
@@ -29,7 +29,6 @@ class Matcher(Protocol):
         options: its own.
     """
 
-    Options: ClassVar[type[MatchingOptions]]
     state: dict[str, Tensor]
 
     def __init__(self, setting: Setting, options: Any) -> None: ...

@@ -170,7 +170,7 @@ def fitting_derivative(
     busy machine: central differences, the cheapest wherever they were measured, if a trial shows
     that they are right; else, where no derivative in θ is asked for, forward mode for networks
     large enough to hide what it costs per operation, if it knows all operations; else double
-    backward. ``lors bench meta-gradient`` times all three.
+    backward. ``python -m benchmarks.speed meta-gradient`` times all three.
 
     Args:
         loss: ℓ(θ, batch).

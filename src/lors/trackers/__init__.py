@@ -24,9 +24,8 @@ def check_trackers(chosen: Iterable[str]) -> None:
     for name in chosen:
         package = TRACKERS.choose(name).package
         found = find_spec(package) if package else None
-        if package and (
-            found is None or found.origin is None
-        ):  # a mere folder of that name has no origin
+        here = found is not None and found.origin is not None  # a mere folder has no origin
+        if package and not here:
             raise InputError(
                 f"tracker {name!r} needs the package {package}: pip install 'lors[{package}]'"
             )

@@ -5,8 +5,10 @@ import torch
 
 from benchmarks.speed.iteration import plain_iteration, ratios
 from lors.config import load_config
-from lors.matching import TrajectoryMatcher
-from lors.setting.workbench import Workbench
+from lors.experts import experts_of
+from lors.matching import matcher_of
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 
@@ -15,10 +17,10 @@ from lors.system.seeding import generator
 def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) -> None:
     overrides = [f"encoder.scope={scope}", f"matching.gradient={gradient}", "dtype=float64"]
     overrides += ["encoder.image_head=linear"] if scope == "heads" else []
-    workbench = Workbench(load_config("tiny", overrides))
-    ours, plain = workbench.start(), workbench.start()
-    TrajectoryMatcher(workbench.setting()).backward(ours, generator(0))
-    plain_iteration(workbench, workbench.experts(), plain, generator(0))
+    workbench = setting_of(load_config("tiny", overrides))
+    ours, plain = start_pairs(workbench), start_pairs(workbench)
+    matcher_of(workbench).backward(ours, generator(0))
+    plain_iteration(workbench, experts_of(workbench), plain, generator(0))
     for part in ("images", "texts", "similarity.omega", "similarity.right"):
         a, b = (pairs.get_parameter(part).grad for pairs in (ours, plain))
         assert a is not None

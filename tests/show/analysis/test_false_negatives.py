@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lors.runs.opened import Run
-from lors.setting.workbench import Workbench
+from lors.setting import setting_of
 from lors.show.analysis.false_negatives import (
     auc,
     find_false_negatives,
@@ -17,6 +17,7 @@ from lors.show.analysis.false_negatives import (
     toy,
     values,
 )
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 
 
@@ -42,7 +43,7 @@ def test_auc_of_a_planted_matrix_is_one_and_of_the_identity_one_half() -> None:
 
 @pytest.mark.parametrize("kind", ["full", "lowrank"])
 def test_a_start_from_replicas_holds_every_pair_twice(kind: str) -> None:
-    start = Workbench(toy("tiny", ["distill.budget=8", f"similarity.kind={kind}"])).start()
+    start = start_pairs(setting_of(toy("tiny", ["distill.budget=8", f"similarity.kind={kind}"])))
     for side in (start.images, start.texts):
         even = len(side) // 2 * 2
         assert torch.equal(side[0:even:2], side[1:even:2])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lors.runs.opened import Run
-from lors.setting.workbench import Workbench
+from lors.setting import Setting
 from lors.setting.neighbours import nearest, nearest_captions, nearest_images
 from lors.show.analysis.neighbours import neighbour_rows
 
@@ -27,7 +27,7 @@ def test_fewer_candidates_than_asked_for() -> None:
     assert found.index.tolist() == [[0, 1], [1, 0]]
 
 
-def test_real_pairs_are_nearest_to_themselves(bench: Workbench) -> None:
+def test_real_pairs_are_nearest_to_themselves(bench: Setting) -> None:
     images = np.array([3, 0, 11])
     captions = np.searchsorted(bench.real["train"].owner, images)
     pairs = bench.plain_pairs(images, captions)

@@ -13,8 +13,8 @@ from lors import load_config, run
 from lors.cli import app
 from lors.config import Config
 from lors.data.embeddings import ENCODED
-from lors.setting.encode import encode_shards
-from lors.setting.workbench import Workbench
+from lors.runs.encode import encode_shards
+from lors.setting import setting_of
 from lors.system import ranks
 from lors.system.errors import InputError
 from tests.data.test_webdataset import shard
@@ -60,10 +60,10 @@ def config(shards: Path, bert: Path, *changes: str) -> Config:
 def test_embeddings_are_those_that_the_shards_themselves_give(
     shards: Path, tiny_bert: Path, tmp_path: Path
 ) -> None:
-    out, direct = tmp_path / "out", Workbench(config(shards, tiny_bert))
+    out, direct = tmp_path / "out", setting_of(config(shards, tiny_bert))
     encode_shards(config(shards, tiny_bert), out, batch=7)
     settings = [f"data.root={out}", "distill.budget=10", "similarity.rank=2"]
-    given = Workbench(load_config("features", settings))
+    given = setting_of(load_config("features", settings))
     for name, split in direct.real.items():
         other = given.real[name]
         np.testing.assert_allclose(split.images[:], other.images[:], rtol=1e-4, atol=1e-5)
@@ -168,7 +168,7 @@ def test_a_damaged_shard_is_named_and_the_others_are_kept(
         encode_shards(asked, out)
     assert [path.name for path in (out / "train").glob("images-*")] == ["images-train-0.npy"]
     with pytest.raises(InputError, match=r"2 of the 3 shards in .* are not encoded yet"):
-        Workbench(load_config("features", [f"data.root={out}"]))
+        setting_of(load_config("features", [f"data.root={out}"]))
     (shards / "train-1.tar").write_bytes(whole)
     encode_shards(asked, out)
     assert len(list((out / "train").glob("images-*"))) == 3

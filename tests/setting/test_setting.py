@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lors.config import load_config
-from lors.experts import TrajectoryStore
-from lors.setting.workbench import Workbench
+from lors.experts import TrajectoryStore, expert_origin
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 
 
@@ -19,15 +20,15 @@ def test_mistakes_show_before_anything_slow(
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home"))
     settings = ["encoder.text=transformers:/absent"]
     with pytest.raises(InputError, match=r"data\.root"):  # not the text trunk, a long download
-        Workbench(load_config("tiny", [*settings, "data.source=table", "data.root=/none"]))
+        setting_of(load_config("tiny", [*settings, "data.source=table", "data.root=/none"]))
     with pytest.raises(InputError, match="/absent"):
-        Workbench(load_config("tiny", settings))
+        setting_of(load_config("tiny", settings))
     assert not (tmp_path / "home").exists()  # no image was decoded
 
 
 def test_an_expert_that_another_process_trains_is_waited_for(tmp_path: Path) -> None:
-    bench = Workbench(load_config("tiny", [f"experts.folder={tmp_path}", "experts.count=2"]))
-    store = TrajectoryStore(tmp_path, bench.origin())
+    bench = setting_of(load_config("tiny", [f"experts.folder={tmp_path}", "experts.count=2"]))
+    store = TrajectoryStore(tmp_path, expert_origin(bench))
     with ThreadPoolExecutor(1) as pool:
         with store.claim(0):
             training = pool.submit(bench.experts)
@@ -43,11 +44,14 @@ def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
     settings = ["similarity.kind=fixed", f"similarity.values={tmp_path}/values.npy"]
     values = np.random.default_rng(0).normal(size=(7, 7)).astype(np.float32)
     np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
-    start = Workbench(load_config("tiny", settings)).start()
+    start = start_pairs(setting_of(load_config("tiny", settings)))
     assert np.array_equal(start.similarity.matrix().numpy(), values)
 
 
 def test_a_set_may_be_kept_within_one_batch() -> None:
     settings = ["distill.budget=20", "evaluate.batch_size=7"]
-    assert len(Workbench(load_config("tiny", settings)).start()) == 19
-    assert len(Workbench(load_config("tiny", [*settings, "distill.one_batch=true"])).start()) == 7
+    assert len(start_pairs(setting_of(load_config("tiny", settings)))) == 19
+    assert (
+        len(start_pairs(setting_of(load_config("tiny", [*settings, "distill.one_batch=true"]))))
+        == 7
+    )
