@@ -14,6 +14,7 @@ from lors.experts import TrajectoryStore
 from lors.losses import nce
 from lors.matching import CovarianceMatcher
 from lors.matching.covariance import covariance_distance
+from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting.workbench import Workbench
 from lors.system.seeding import generator
@@ -167,10 +168,10 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     whole, matcher = run(), CovarianceMatcher(bench.setting())
     for step in range(5):
         if step == 2:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
     resumed, matcher = run(), CovarianceMatcher(bench.setting())
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

@@ -13,6 +13,7 @@ from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.matching import GradientMatcher
 from lors.matching.gradient import gradient_distance
+from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting.workbench import Workbench
 from lors.system.seeding import generator
@@ -190,10 +191,10 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     whole, matcher = run(), GradientMatcher(bench.setting())
     for step in range(5):
         if step == 2:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
     resumed, matcher = run(), GradientMatcher(bench.setting())
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

@@ -12,6 +12,7 @@ from lors.distillation.loop import Distillation
 from lors.matching import TrajectoryMatcher
 from lors.matching.second_order import central, double
 from lors.matching.trajectory import distance_ratio
+from lors.runs import checkpoints
 from lors.setting.workbench import Workbench
 from lors.system.seeding import generator
 
@@ -113,7 +114,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     received = []
     for step in range(4):
         if step == 1:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
         assert whole.synthetic.images.grad is not None
         received.append(whole.synthetic.images.grad.flatten(1).any(1).tolist())
@@ -124,7 +125,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     assert not similarity[:4, 4:].any()  # never learned together
     assert not similarity[4:, :4].any()
     resumed, matcher = run(), TrajectoryMatcher(bench.setting())
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)
