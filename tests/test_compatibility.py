@@ -14,11 +14,12 @@ from safetensors.torch import load_file, save_file
 
 from lors import DistilledSet
 from lors.config import load_config
-from lors.distillation.loop import Distillation
+from lors.distillation.state import State
 from lors.encoders.lsa import Lsa
 from lors.experts import TrajectoryStore
 from lors.files import artifacts
 from lors.files.headers import FORMAT
+from lors.runs import checkpoints
 from lors.runs.info import describe
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
@@ -42,8 +43,8 @@ def test_an_old_set_loads_and_is_saved_as_a_new_one(tmp_path: Path) -> None:
 def test_an_old_checkpoint_is_resumed() -> None:
     config = load_config("tiny").distill
     pairs = SyntheticPairs(torch.zeros(4, 3, 4, 4), torch.zeros(4, 3), LowRank(4, rank=1))
-    state = Distillation(pairs, config, seed=0)
-    state.resume(OLD / "checkpoint.safetensors")
+    state = State(pairs, config, seed=0)
+    checkpoints.load(OLD / "checkpoint.safetensors", state)
     assert state.iteration == 1
     assert state.best_recall == 12.5
     assert pairs.images.any()

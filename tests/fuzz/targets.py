@@ -23,9 +23,10 @@ from lors.data.karpathy import read_karpathy
 from lors.data.pairs import Item
 from lors.data.table import read_table
 from lors.data.webdataset import read_webdataset
-from lors.distillation.loop import Distillation
+from lors.distillation.state import State
 from lors.experts import TrajectoryStore
 from lors.files import artifacts
+from lors.runs import checkpoints
 from lors.runs.info import describe
 from lors.selection.forgetting import forgetting_events
 from lors.sets.synthetic import SyntheticPairs
@@ -218,22 +219,22 @@ def read_retriever(root: Path) -> None:
         assert found.embed_pixels(np.zeros((1, 3, size, size), np.uint8)).shape == texts.shape
 
 
-def a_run() -> Distillation:
+def a_run() -> State:
     pairs = SyntheticPairs(torch.zeros(4, 3, 4, 4), torch.zeros(4, 3), LowRank(4, rank=1))
-    return Distillation(pairs, load_config("tiny").distill, seed=0)
+    return State(pairs, load_config("tiny").distill, seed=0)
 
 
 def make_checkpoints(root: Path) -> list[bytes]:
     state = a_run()
-    state.resume(OLD / "checkpoint.safetensors")
+    checkpoints.load(OLD / "checkpoint.safetensors", state)
     state.matcher_states = [{"step": torch.tensor(3)}]
-    state.save(root / "new")
+    checkpoints.save(root / "new", state)
     return signed_and_not((root / "new").read_bytes())
 
 
 def read_checkpoint(root: Path) -> None:
     state = a_run()
-    state.resume(root / "file.safetensors")
+    checkpoints.load(root / "file.safetensors", state)
     assert state.iteration >= 0
     for parameter in state.synthetic.parameters():
         parameter.grad = torch.zeros_like(parameter)

@@ -81,7 +81,7 @@ def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
-    pairs, matcher = start_pairs(double), AnalyticMatcher(double.setting())
+    pairs, matcher = start_pairs(double), matcher_of(double)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
@@ -91,7 +91,7 @@ def test_gradient_equals_central_differences(double: Setting) -> None:
 
 def test_a_similarity_exchanges_what_images_are_mapped_to(double: Setting) -> None:
     """Pairs whose texts are exchanged, with an S that exchanges them back, are the same."""
-    pairs, matcher = start_pairs(double), AnalyticMatcher(double.setting())
+    pairs, matcher = start_pairs(double), matcher_of(double)
     plain = SyntheticPairs(pairs.images.data, pairs.texts.data)
     order = torch.randperm(len(plain), generator=generator(0))
     back = torch.eye(len(plain))[:, order.argsort()].T

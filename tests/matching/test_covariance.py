@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 import torch
 
+from lors.matching import matcher_of
+from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.losses import nce
-from lors.matching import matcher_of
-from lors.matching.covariance import CovarianceMatcher, covariance_distance
+from lors.matching.covariance import CovarianceMatcher
+from lors.matching.covariance import covariance_distance
+from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
-from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch
 
@@ -63,7 +65,7 @@ def test_scaled_pairs_are_what_rho_asks_for() -> None:
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
-    pairs, matcher = start_pairs(double), CovarianceMatcher(double.setting())
+    pairs, matcher = double.start(), matcher_of(double)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     matcher.backward(pairs, generator(0))
@@ -114,7 +116,7 @@ def test_lambda_weighs_the_distance_of_mean_embeddings(double: Setting) -> None:
     found = []
     for weight in (0, 0.5):
         matcher, real = known(double, f"matching.weight={weight}")
-        pairs = start_pairs(double)
+        pairs = double.start()
         found.append(matcher.backward(pairs, generator(0)))
     model, (x, y) = double.model("known"), inputs(real, double.flat.model)
     u = model.embed_images(x), model.embed_images(pairs.images)
@@ -127,7 +129,7 @@ def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
     double: Setting,
 ) -> None:
     matcher, real = known(double)
-    pairs, model = start_pairs(double), double.model("known")
+    pairs, model = double.start(), double.model("known")
     x, y = inputs(real, model)
     optimizer = torch.optim.SGD([p for side in model.sides() for p in side], 0.1)
     for step in range(3):
@@ -168,10 +170,10 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     whole, matcher = run(), matcher_of(bench)
     for step in range(5):
         if step == 2:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
     resumed, matcher = run(), matcher_of(bench)
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

@@ -39,7 +39,7 @@ def test_distance_equals_a_loop_over_dimensions(rng: torch.Generator) -> None:
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
-    matcher, pairs = DistributionMatcher(double.setting()), start_pairs(double)
+    matcher, pairs = matcher_of(double), start_pairs(double)
     assert_gradient_is_slope(
         lambda pairs: matcher.backward(pairs, generator(0)), pairs, ("images", "texts")
     )

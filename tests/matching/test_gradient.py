@@ -8,14 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from lors.matching import matcher_of
+from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
-from lors.matching import matcher_of
-from lors.matching.gradient import GradientMatcher, gradient_distance
+from lors.matching.gradient import GradientMatcher
+from lors.matching.gradient import gradient_distance
+from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
-from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
@@ -77,7 +79,7 @@ def test_a_gradient_that_is_not_finite_shows(value: float) -> None:
 
 @pytest.mark.parametrize("trained", [0, 1])
 def test_gradient_equals_central_differences(double: Setting, trained: int) -> None:
-    pairs, matcher = start(double), GradientMatcher(double.setting())
+    pairs, matcher = start(double), matcher_of(double)
     for step in range(trained):
         matcher.backward(pairs, generator(step))
     state = matcher.state
@@ -191,10 +193,10 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     whole, matcher = run(), matcher_of(bench)
     for step in range(5):
         if step == 2:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
     resumed, matcher = run(), matcher_of(bench)
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

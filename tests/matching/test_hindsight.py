@@ -63,7 +63,7 @@ def test_fixed_parts_get_no_gradient(double: Setting) -> None:
     pairs = start_pairs(double)
     for fixed in (pairs.images, pairs.rates):
         fixed.requires_grad_(False)
-    HindsightMatcher(double.setting()).backward(pairs, generator(7))
+    matcher_of(double).backward(pairs, generator(7))
     assert pairs.images.grad is None
     assert pairs.rates.grad is None
     assert pairs.texts.grad is not None

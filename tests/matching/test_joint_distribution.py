@@ -94,7 +94,7 @@ def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Setting) -> N
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
-    pairs, matcher = start_pairs(double), JointDistributionMatcher(double.setting())
+    pairs, matcher = start_pairs(double), matcher_of(double)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")

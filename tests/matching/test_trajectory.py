@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from lors.matching import matcher_of
+from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
-from lors.matching import matcher_of
+from lors.matching.trajectory import TrajectoryMatcher
 from lors.matching.second_order import central, double
-from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
+from lors.matching.trajectory import distance_ratio
+from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
-from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 
@@ -74,9 +76,9 @@ def test_the_network_decides_how_second_derivatives_are_made() -> None:
     assert derivative.func is central
     assert "central" in said[0]
     kinked = setting_of(load_config("tiny", ["encoder.image=test_resnet"]))
-    assert TrajectoryMatcher(kinked.setting()).derivative is double
+    assert matcher_of(kinked).derivative is double
     rough = setting_of(load_config("tiny", ["matching.autocast=true"]))
-    assert TrajectoryMatcher(rough.setting()).derivative is double
+    assert matcher_of(rough).derivative is double
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:
@@ -84,11 +86,11 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
     heads = setting_of(
         load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"])
     )
-    matcher = TrajectoryMatcher(heads.setting())
-    once = start_pairs(heads)
+    matcher = matcher_of(heads)
+    once = heads.start()
     matcher.backward(once, generator(0))
     model = heads.flat.model
-    again = start_pairs(heads)
+    again = heads.start()
     gather = again.gather
 
     def encode_each(indices: list[torch.Tensor], *others: object) -> list[object]:
@@ -114,7 +116,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     received = []
     for step in range(4):
         if step == 1:
-            whole.save(tmp_path / "checkpoint.safetensors")
+            checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
         assert whole.synthetic.images.grad is not None
         received.append(whole.synthetic.images.grad.flatten(1).any(1).tolist())
@@ -125,7 +127,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     assert not similarity[:4, 4:].any()  # never learned together
     assert not similarity[4:, :4].any()
     resumed, matcher = run(), matcher_of(bench)
-    resumed.resume(tmp_path / "checkpoint.safetensors")
+    checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)

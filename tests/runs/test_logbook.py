@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lors.config import DistillConfig
-from lors.distillation.loop import Distillation
+from lors.distillation.state import State
 from lors.runs.logbook import Logbook
 from lors.sets.synthetic import SyntheticPairs
 from lors.system.errors import InputError
@@ -23,8 +23,8 @@ class Listener(Silent):
         self.said.append(text)
 
 
-def state(iteration: int = 0) -> Distillation:
-    made = Distillation(SyntheticPairs(torch.zeros(2, 3), torch.zeros(2, 3)), DistillConfig(), 0)
+def state(iteration: int = 0) -> State:
+    made = State(SyntheticPairs(torch.zeros(2, 3), torch.zeros(2, 3)), DistillConfig(), 0)
     made.iteration = iteration
     made.synthetic.images.data.fill_(float(iteration))
     return made

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lors.distillation.loop import KIND, Distillation
+from lors.distillation.state import State
 from lors.files import artifacts
+from lors.runs import checkpoints
 from lors.runs.folders import LOG
 from lors.runs.metrics import read_metrics
 from lors.system import ranks
@@ -35,7 +36,7 @@ class Logbook:
         self.newest, self.previous = (folder / name for name in CHECKPOINTS)
         self._earlier, self._begun = 0.0, time.monotonic()
 
-    def resume(self, state: Distillation, progress: Progress) -> None:
+    def resume(self, state: State, progress: Progress) -> None:
         """Continue from the newest checkpoint that is whole; what was logged beyond it is dropped.
 
         Raises:
@@ -44,7 +45,7 @@ class Logbook:
         found = [path for path in (self.newest, self.previous) if path.exists()]
         for path in found:
             try:
-                state.resume(path)
+                checkpoints.load(path, state)
                 break
             except InputError as error:
                 if path == found[-1]:
@@ -63,20 +64,19 @@ class Logbook:
         for path in (self.newest, self.previous):
             if path.exists():
                 try:
-                    with artifacts.open_artifact(path, KIND) as (header, _):
-                        return int(header["iteration"])
+                    return checkpoints.reached(path)
                 except InputError:
                     continue
         return 0
 
-    def checkpoint(self, state: Distillation) -> None:
+    def checkpoint(self, state: State) -> None:
         """Write a checkpoint and keep the one before it; the metrics are on the disk before it."""
         if ranks.rank() > 0:
             return
         self._sync_metrics()
         if self.newest.exists():
             os.replace(self.newest, self.previous)
-        state.save(self.newest)
+        checkpoints.save(self.newest, state)
 
     def log(self, record: dict[str, Any]) -> dict[str, Any]:
         """Append a record, with the seconds spent so far, and return it."""

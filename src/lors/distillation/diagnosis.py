@@ -1,0 +1,84 @@
+"""Whether an iteration's numbers can be used; if not, what went wrong and what to lower."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from lors.distillation.optimizer import last_moves
+from lors.distillation.state import State
+from lors.sets.synthetic import SyntheticPairs
+from lors.system.errors import DivergedError, LorsError
+
+__all__ = ["check_finite"]
+
+JUMP = 0.5
+"""A part that moved by more than this share of its own length in one step is to blame."""
+
+
+def check_finite(state: State, loss: float) -> None:
+    """Refuse a loss and gradients that must not be used; they are in the synthetic pairs.
+
+    Args:
+        state: before its step, with the gradients of this iteration.
+        loss: the matching loss of this iteration.
+
+    Raises:
+        DivergedError: the loss or a gradient is not finite, or all gradients are zero, as after an
+            overflow in a normalisation.
+        LorsError: that is so because the set starts with pairs that are all alike.
+    """
+    what = _broken(state.synthetic, loss)
+    if what is None:
+        return
+    alike = [name for name in ("images", "texts") if _alike(getattr(state.synthetic, name))]
+    if alike and state.iteration == 0:
+        raise LorsError(
+            f"{what} at iteration 0, because the {' and the '.join(alike)} that the set starts "
+            "with are all alike: check the data, and that distill.budget holds two pairs or more"
+        )
+    part, advice = _culprit(state)
+    raise DivergedError(
+        f"{what} at iteration {state.iteration}; {advice}. "
+        "The last checkpoint is kept; distill.retries=5 lowers rates by itself",
+        part,
+    )
+
+
+def _broken(synthetic: SyntheticPairs, loss: float) -> str | None:
+    """What cannot be used, in words: the loss, a gradient, or all of them."""
+    if not math.isfinite(loss):
+        return "the matching loss turned non-finite"
+    gradients = {
+        part: [tensor.grad for tensor in tensors if tensor.grad is not None]
+        for part, tensors in synthetic.parts().items()
+    }
+    for part, found in gradients.items():
+        if not all(gradient.isfinite().all() for gradient in found):
+            return f"the gradient of {part} turned non-finite"
+    if not any(gradient.any() for found in gradients.values() for gradient in found):
+        return "every gradient turned zero"
+    return None
+
+
+def _alike(rows: Tensor) -> bool:
+    """Whether rows differ by no more than they are rounded, or are as good as zero."""
+    rows = rows.detach().double()
+    spread, size = (rows - rows[0]).abs().max().item(), rows.abs().max().item()
+    return spread <= max(1e-6 * size, 1e-12)
+
+
+def _culprit(state: State) -> tuple[str, str]:
+    """The part to slow down, and advice: the one that jumped in the last step, or inner rates."""
+    moves = last_moves(state.optimizer)
+    part = max(moves, key=lambda name: moves[name])
+    if moves[part] > JUMP:
+        return part, f"{part} moved too far in one step: lower distill.learning_rates.{part}"
+    image_rate, text_rate = state.synthetic.rates.tolist()
+    return (
+        "rates",
+        f"the inner training run blew up at inner rates {image_rate:.3g} (image) and "
+        f"{text_rate:.3g} (text): lower distill.inner_rate, distill.learning_rates.rates or "
+        "matching.steps",
+    )
