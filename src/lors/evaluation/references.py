@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lors.evaluation.protocol import Outcome, outcome, outcomes
-from lors.evaluation.tuning import rates_label, trial, tune
+from lors.evaluation.tuning import Tuned, trial, tune, with_rates
 from lors.losses import LOSSES
 from lors.setting.workbench import Workbench
 
@@ -24,23 +24,21 @@ def full_data(bench: Workbench) -> list[Outcome]:
     return outcomes(networks, reached, bench.progress, "measure full data")
 
 
-def random_pairs(bench: Workbench) -> tuple[list[Outcome], str]:
+def random_pairs(bench: Workbench) -> tuple[list[Outcome], Tuned]:
     """Random real pairs, another draw for each network, at the loss and rate best for the first.
 
     Returns:
-        The outcomes and, in words, what was chosen.
+        The outcomes, and the loss and rate that were chosen.
     """
     draws = range(bench.config.evaluate.seeds)
     sets = []
     for draw in draws:
         (chosen, _), captions = bench.select("random", bench.config.distill.budget, draw)
         sets.append(bench.plain_pairs(chosen, captions))
-    loss = tune(bench, sets[0])
-    rates = sets[0].rates.detach()
+    best = tune(bench, sets[0])
 
     def reached(draw: int) -> Outcome:
-        sets[draw].rates.data.copy_(rates)
-        return trial(bench, sets[draw], LOSSES[loss], "random pairs", draw)
+        pairs = with_rates(sets[draw], best.rates)
+        return trial(bench, pairs, LOSSES[best.loss], "random pairs", draw)
 
-    found = outcomes(draws, reached, bench.progress, "train on random pairs")
-    return found, f"{loss}, {rates_label(rates.tolist())}"
+    return outcomes(draws, reached, bench.progress, "train on random pairs"), best

@@ -16,7 +16,8 @@ from lors.distillation.loop import Distillation, distill
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data, random_pairs
-from lors.evaluation.tuning import rates_label, trial, tune, val_recall
+from lors.evaluation.results import DISTILLED, FULL_DATA, RANDOM_PAIRS, SELECTED, Results, Row
+from lors.evaluation.tuning import rates_label, trial, tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
 from lors.losses import Loss
@@ -47,7 +48,7 @@ from lors.trackers.watch import Watch, watching
 
 __all__ = ["evaluate_set", "run"]
 
-REFERENCES = ("full data", "random pairs")
+REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 
 
 def run(
@@ -56,7 +57,7 @@ def run(
     progress: Progress | None = None,
     references: bool = True,
     data_parallel: bool = False,
-) -> dict[str, Any]:
+) -> Results:
     """Distil a dataset, or select from it, and show what the result is worth.
 
     A run that was interrupted continues where it stopped; a finished one is not repeated.
@@ -70,8 +71,8 @@ def run(
             trajectories.
 
     Returns:
-        The content of ``results.json``: rows with recalls, by name; how long making the set took,
-        in seconds, and the peak memory of its last sitting, in bytes.
+        What ``results.json`` holds: a row of recalls for the set and for each reference, how long
+        making the set took, and the peak memory of its last sitting.
 
     Raises:
         InputError: bad configuration or data, or a directory that holds another run.
@@ -79,10 +80,10 @@ def run(
     out, config = Path(out), resolve(config)
     config = _with_trajectories(config, out, data_parallel)
     ranks.first(lambda: check_folder(out, config))
-    row = "distilled set" if config.selection.kind is None else "selected set"
+    row = DISTILLED if config.selection.kind is None else SELECTED
     wanted = [*(REFERENCES if references else ()), row]
-    results = ranks.first(lambda: read_results(out, config))
-    if all(name in results["rows"] for name in wanted):
+    results = _known_results(out, config)
+    if all(name in results for name in wanted):
         return results
     bench, logbook = Workbench(config, progress, data_parallel=data_parallel), Logbook(out)
     forget_peak_memory(bench.device)
@@ -90,22 +91,29 @@ def run(
         bench.start()  # what cannot be started leaves nothing behind
     with sole_user(out):
         ranks.first(lambda: _take_over(out, bench))
-        results = ranks.first(lambda: read_results(out, config))
+        results = _known_results(out, config)
         with watching(bench, out, logbook.reached()) as watch:
+            cost: dict[str, float] = {}
             if config.selection.kind is None:
                 made = _distil(bench, out, logbook, watch)
-                results["seconds_to_distil"] = logbook.seconds()
+                cost["seconds_to_distil"] = logbook.seconds()
             else:
                 made = _select(bench, config.selection.kind, out)
-            results["peak_memory"] = max(results["peak_memory"] or 0, peak_memory(bench.device))
+            cost["peak_memory"] = max(results.peak_memory or 0, peak_memory(bench.device))
+            results = results.model_copy(update=cost)
             for name in wanted:
-                if name not in results["rows"]:
-                    results["rows"][name] = _measure(name, bench, made)
+                if name not in results:
+                    results = results.with_row(name, _measure(name, bench, made))
                     if name == wanted[-1]:  # first, because all rows say that the run has ended
-                        _write(out / CARD, card(made, results["rows"], artifacts.versions()))
-                    _write(out / RESULTS, json.dumps(results, indent=2))
-            watch.end(made, results["rows"])
+                        _write(out / CARD, card(made, results.rows, artifacts.versions()))
+                    _write(out / RESULTS, json.dumps(results.content(), indent=2))
+            watch.end(made, results.rows)
     return results
+
+
+def _known_results(out: Path, config: Config) -> Results:
+    """The results of this run so far, as rank 0 reads them."""
+    return Results.model_validate(ranks.first(lambda: read_results(out, config).content()))
 
 
 def _take_over(out: Path, bench: Workbench) -> None:
@@ -120,7 +128,7 @@ def _take_over(out: Path, bench: Workbench) -> None:
 
 def evaluate_set(
     path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
-) -> dict[str, Any]:
+) -> Row:
     """Train fresh networks on a saved set and measure their recall.
 
     Args:
@@ -129,7 +137,7 @@ def evaluate_set(
         progress: who to tell about long work.
 
     Returns:
-        One row, as in ``results.json``.
+        The recalls of these networks, as a row of a run's results.
     """
     distilled = DistilledSet.load(path)
     made_with = distilled.config.encoder
@@ -171,22 +179,22 @@ def _save(made: DistilledSet, path: Path) -> None:
         made.save(path)
 
 
-def _measure(name: str, bench: Workbench, made: DistilledSet) -> dict[str, Any]:
+def _measure(name: str, bench: Workbench, made: DistilledSet) -> Row:
     """One row of the results: a reference, or the set that was made."""
     config = bench.config
-    if name == "full data":
+    if name == FULL_DATA:
         note = f"nce, {rates_label(config.experts.rates())}"
         row = _row(full_data(bench), len(bench.real["train"]), note=note)
-    elif name == "random pairs":
-        reached, chosen = random_pairs(bench)
-        row = _row(reached, config.distill.budget, note=chosen)
+    elif name == RANDOM_PAIRS:
+        reached, best = random_pairs(bench)
+        row = _row(reached, config.distill.budget, note=str(best))
     else:
         reached = _evaluate(bench, made, made.loss)
         row = _row(reached, len(made), made.storage(), _how_trained(made))
-    mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(bench.real["test"].owner).mean
-    if near_chance(mean, least):
+    least = chance(bench.real["test"].owner).mean
+    if near_chance(row.mean, least):
         bench.progress.say(
-            f"Warning: the recall of {name} is {mean:.2f}, near chance ({least:.2f})."
+            f"Warning: the recall of {name} is {row.mean:.2f}, near chance ({least:.2f})."
         )
     return row
 
@@ -233,7 +241,10 @@ def _distil(bench: Workbench, out: Path, logbook: Logbook, watch: Watch) -> Dist
             bench.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
             state.slow_down(error.part)
             logbook.checkpoint(state)
-    loss = config.loss if matcher.learns_rates else tune(bench, pairs)
+    loss = config.loss
+    if not matcher.learns_rates:
+        best = tune(bench, pairs)
+        loss, pairs = best.loss, with_rates(pairs, best.rates)
     distilled = bench.distilled(pairs, loss)
     _save(distilled, out / SET)
     return distilled
@@ -251,8 +262,9 @@ def _state(bench: Workbench, logbook: Logbook) -> Distillation:
 def _select(bench: Workbench, kind: str, out: Path) -> DistilledSet:
     (chosen, scores), captions = bench.select(kind, bench.config.distill.budget)
     pairs = bench.plain_pairs(chosen, captions)
-    loss = tune(bench, pairs)
-    selected = bench.distilled(pairs, loss, SimilarityConfig(kind="identity"))
+    best = tune(bench, pairs)
+    pairs = with_rates(pairs, best.rates)
+    selected = bench.distilled(pairs, best.loss, SimilarityConfig(kind="identity"))
     if ranks.rank() == 0:
         _write_list(chosen, scores, captions, bench.pairs.splits["train"].captions, out)
     _save(selected, out / SET)
@@ -295,13 +307,11 @@ def _evaluate(bench: Workbench, distilled: DistilledSet, loss: Loss) -> list[Out
     return outcomes(seeds, reached, bench.progress, "train on the set")
 
 
-def _row(
-    reached: list[Outcome], pairs: int, storage: float | None = None, note: str = ""
-) -> dict[str, Any]:
-    return {
-        "pairs": pairs,
-        "storage": pairs if storage is None else storage,
-        "networks": len(reached),
-        "note": note,
-        "recall": summarise(reached),
-    }
+def _row(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
+    return Row(
+        pairs=pairs,
+        storage=pairs if storage is None else storage,
+        networks=len(reached),
+        note=note,
+        recall=summarise(reached),
+    )
