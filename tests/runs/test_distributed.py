@@ -21,6 +21,7 @@ from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.protocol import Outcome
 from lors.evaluation.recall import Recall
+from lors.evaluation.results import Row
 from lors.files.artifacts import load
 from lors.matching import MATCHERS
 from lors.matching.trajectory import TrajectoryMatcher
@@ -41,15 +42,12 @@ SLOW = ["distill.learning_rates={images: 1, texts: 0.1, similarity: 0.01, rates:
 """Rates at which rounding does not grow."""
 
 
-def recalls(results: dict[str, Any]) -> Any:
-    return {name: row["recall"] for name, row in results["rows"].items()}
-
-
 def distilled(
     out: str, settings: list[str], references: bool = False, data_parallel: bool = False
 ) -> Any:
     config = load_config("tiny", [*EXACT, *settings])
-    return recalls(run(config, out, None, references, data_parallel))
+    results = run(config, out, None, references, data_parallel)
+    return {name: row.content() for name, row in results.rows.items()}
 
 
 def tensors(out: Path) -> dict[str, torch.Tensor]:
@@ -71,8 +69,9 @@ def test_ranks_with_a_trajectory_each_equal_one_process_that_averages_them(
     settings += [f"distill.trajectories={size}"]
     alone = distilled(str(tmp_path / "one"), settings, references)
     assert all(one == found[0] for one in found)
-    for name, recall in alone.items():
-        assert found[0][name]["chosen"]["mean"] == pytest.approx(recall["chosen"]["mean"])
+    for name, row in alone.items():
+        ours, theirs = (Row.model_validate(content) for content in (found[0][name], row))
+        assert ours.recall.mean.content() == pytest.approx(theirs.recall.mean.content())
     check_same_sets(tmp_path / "many", tmp_path / "one")
     lines = [Path(tmp_path / out / "metrics.jsonl").read_text() for out in ("many", "one")]
     assert len({text.count("\n") for text in lines}) == 1
@@ -132,7 +131,7 @@ def test_ranks_divide_the_experts(
 
 
 def evaluated(path: str) -> Any:
-    return evaluate_set(path, ["evaluate.seeds=3"])
+    return evaluate_set(path, ["evaluate.seeds=3"]).content()
 
 
 @pytest.mark.parametrize("size", [2, 4])
