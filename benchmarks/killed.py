@@ -32,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lors.files.artifacts import load
+from lors.runs.folders import saved_results
 
 SMALL = ["experts.epochs=20", "experts.count=4", "evaluate.seeds=4", "evaluate.epochs=200"]
 LIMIT = 300
@@ -73,8 +74,7 @@ def set_numbers(out: Path, home: Path) -> list[float]:
 
 
 def recalls(out: Path, home: Path) -> object:
-    rows = json.loads((out / "results.json").read_text())["rows"]
-    return {name: round(row["recall"]["chosen"]["mean"]["mean"], 1) for name, row in rows.items()}
+    return {name: round(row.mean, 1) for name, row in saved_results(out).rows.items()}
 
 
 def after(seconds: float) -> Callable[[Path, Path], bool]:

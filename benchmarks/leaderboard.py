@@ -94,13 +94,13 @@ def _rank(found: dict[str, list[Record]], rows: list[str]) -> float:
 
 def _recall(runs: list[Record], best: float) -> str:
     entry = _entry(runs)
-    return replace(entry, best=entry.mean == best).text("**", "**", "±")
+    return replace(entry, best=entry.mean == best).text("**", "**")
 
 
 def _costs(sizes: list[list[Record]], cost: str, digits: int) -> str:
     entries = [Entry(_entry(runs, cost).mean, digits=digits) for runs in sizes]
     known = any(entry.mean is not None for entry in entries)
-    return " / ".join(entry.text("", "", "") for entry in entries) if known else "–"
+    return " / ".join(entry.text() for entry in entries) if known else "–"
 
 
 def _entry(runs: list[Record], key: str = "mean") -> Entry:

@@ -11,7 +11,6 @@ one network. Prints a table: mean recall, mean and deviation over five networks.
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from torch import nn
 import lors
 from lors.encoders import EncodedSplit
 from lors.encoders.heads import HEADS
+from lors.evaluation.results import Statistic
 from lors.losses import LOSSES
 from lors.runs.opened import Run
 
@@ -75,16 +75,15 @@ def main() -> None:
         print(f"| {len(distilled)} pairs, test split of {len(test):,} images | mean recall |")
         print("|---|---|")
         row = lors.evaluate_set(run.set_path, [f"evaluate.seeds={SEEDS}"])
-        last = row["recall"]["last"]["mean"]
-        print(f"| `lors evaluate`, last epoch | {last['mean']:.1f} ± {last['std']:.1f} |")
+        assert row.readings.last is not None
+        print(f"| `lors evaluate`, last epoch | {row.readings.last.mean} |")
         for loop in LOOPS:
             rate = None
             if loop.tuned:
                 rate = max(TRIED, key=lambda r: recall(trained(distilled, loop, 99, r), val))
             found = [recall(trained(distilled, loop, s, rate), test) for s in range(SEEDS)]
             chosen = f" ({rate:g})" if rate else ""
-            mean, deviation = statistics.fmean(found), statistics.stdev(found)
-            print(f"| {loop.name}{chosen} | {mean:.1f} ± {deviation:.1f} |", flush=True)
+            print(f"| {loop.name}{chosen} | {Statistic.of(found)} |", flush=True)
 
 
 def clip_like(folder: Path) -> Path:

@@ -7,7 +7,6 @@ it does not hold.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from lors.cli.app import console
 from lors.cli.display import results_table
+from lors.runs.folders import saved_results
 
 LORS = [sys.executable, "-m", "lors"]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -35,15 +35,12 @@ def main() -> None:
     if twin.wait():
         sys.exit("the run with the identity similarity failed")
 
-    rows = json.loads((OUT / "results.json").read_text())["rows"]
-    rows["same, S = I"] = json.loads((TWIN / "results.json").read_text())["rows"]["distilled set"]
-    console.print(results_table(rows))
-    lors, identity, random = (
-        rows[name]["recall"]["chosen"]["mean"]["mean"]
-        for name in ("distilled set", "same, S = I", "random pairs")
-    )
+    results, twin_results = saved_results(OUT), saved_results(TWIN)
+    console.print(results_table({**results.rows, "same, S = I": twin_results.distilled}))
+    rows = (results.distilled, twin_results.distilled, results.random_pairs)
+    lors, identity, random = (row.mean for row in rows)
     console.print(
-        f"With the storage of {rows['random pairs']['pairs']} pairs, LoRS reaches a mean recall of "
+        f"With the storage of {results.random_pairs.pairs} pairs, LoRS reaches a mean recall of "
         f"{lors:.1f}: {lors / random:.1f} times random pairs, {lors / identity:.1f} times the same "
         f"run with S = I. It took {time.monotonic() - begun:.0f} s."
     )

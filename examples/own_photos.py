@@ -52,7 +52,7 @@ def distil(folder: Path, out: Path, preset: str, settings: list[str]) -> Path:
     config = lors.load_config(preset, [*data, *settings])
     with Display() as display:
         results = lors.run(config, out, display)
-    console.print(results_table(results["rows"]))
+    console.print(results_table(results.rows))
     return out / "distilled.safetensors"
 
 

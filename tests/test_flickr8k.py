@@ -37,7 +37,7 @@ def trunks(lite: int = 0) -> list[str]:
 def test_the_papers_scope_runs_on_photos(tmp_path: Path) -> None:
     config = load_config("flickr8k-image-64", [*PHOTOS, *FEW])
     results = run(config, tmp_path / "run")
-    assert set(results["rows"]) == {"full data", "random pairs", "distilled set"}
+    assert set(results.rows) == {"full data", "random pairs", "distilled set"}
     assert DistilledSet.load(tmp_path / "run/distilled.safetensors").storage() <= 10
 
 
@@ -55,7 +55,7 @@ def test_a_photo_set_moves_to_another_pretrained_trunk(tmp_path: Path) -> None:
     config = load_config("flickr8k-pixels-100", [*PHOTOS, *FEW, *trunks()])
     run(config, tmp_path / "run", references=False)
     row = evaluate_set(tmp_path / "run" / "distilled.safetensors", trunks(lite=2))
-    assert row["networks"] == 1
+    assert row.networks == 1
 
 
 def test_pretrained_features_carry_meaning(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ def test_pretrained_features_carry_meaning(tmp_path: Path) -> None:
     ]
     results = run(load_config("flickr8k-heads-100", settings), tmp_path / "run")
     chance = 100 * (1 + 5 + 10) / 3 / 100
-    assert results["rows"]["full data"]["recall"]["last"]["mean"]["mean"] > 3 * chance
+    assert results.full_data.mean > 3 * chance

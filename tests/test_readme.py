@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lors.cli import app
 from lors.compare import load_table, own_table
 from lors.config import load_config
+from lors.runs.folders import saved_results
 from lors.runs.pipeline import run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,9 +38,21 @@ COMMANDS = sorted(
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_python_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_examples_run(
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where an example prints what a run has reached, it is the number in ``results.json``."""
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    if "results" in names:
+        mean, table = printed.split("\n", 1)
+        assert float(mean) == saved_results(Path("runs/tiny")).distilled.recall.mean.mean
+        assert table == f"{names['results']}\n"
 
 
 def test_the_page_on_own_loops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lors.compare.results import Record, write_results
+from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant, load_table, scales, tables
 from lors.evaluation.recall import METRICS
+from lors.evaluation.results import MeanRecall, Statistic
 
-REFERENCE = {"rows": ["a", "b"], "columns": ["x"], "recall": {"mean": {"mean": 43.21, "std": 0.5}}}
+FULL_DATA = MeanRecall(mean=Statistic(mean=43.21, std=0.5))
+REFERENCE = Reference(rows=["a", "b"], columns=["x"], recall=FULL_DATA)
 
 
 def record(row: str, column: str, seed: int, value: float, seconds: float = 1.0) -> Record:
@@ -50,6 +52,8 @@ def test_numbers_are_means_over_seeds_and_the_best_method_is_bold(tmp_path: Path
     assert "Full data (x): mean recall 43.2 ± 0.5." in (tmp_path / "table.md").read_text()
     kept = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)
     assert kept["records"][-1]["mean"] is None
+    full_data = {"mean": {"mean": 43.21, "std": 0.5}}
+    assert kept["full_data"] == [{"rows": ["a", "b"], "columns": ["x"], "recall": full_data}]
 
 
 def test_where_columns_are_datasets_methods_compete_within_one(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import lors.compare.run as running
 from lors.compare import compare, own_table, transferred
 from lors.compare.table import Table, Variant
 from lors.config import load_config
+from lors.evaluation.results import Results
+from lors.runs.folders import saved_results
 from lors.runs.pipeline import run
 from lors.system.errors import InputError, LorsError
 from lors.system.progress import Silent, T
@@ -44,11 +46,11 @@ def test_a_cell_is_what_a_run_of_its_own_gives(done: Path, tmp_path: Path) -> No
         load_config("tiny", [*QUICK, "seed=1", "loss=wbce", "matching.gradient=tesla"]),
         tmp_path / "alone",
         references=False,
-    )["rows"]["distilled set"]
+    ).distilled
     record = records["LoRS (wBCE)", "1"]
-    assert float(record["mean"]) == pytest.approx(alone["recall"]["chosen"]["mean"]["mean"])
+    assert float(record["mean"]) == pytest.approx(alone.mean)
     assert int(record["pairs"]) == 7
-    assert float(record["storage"]) == pytest.approx(alone["storage"])
+    assert float(record["storage"]) == pytest.approx(alone.storage)
     assert float(record["storage"]) <= 8 == float(records["Herding", "1"]["storage"])
     assert float(record["seconds_per_iteration"]) > 0
     assert not records["Herding", "1"]["seconds"]
@@ -75,7 +77,7 @@ def test_an_interrupted_comparison_repeats_only_what_is_missing(done: Path) -> N
     lost.unlink()
     records = compare(own_table("tiny", ["herding", "lors-wbce"], [8]), done, range(2), QUICK, 1)
     assert len(records) == 4
-    assert json.loads(lost.read_text())["rows"] == json.loads(kept)["rows"]
+    assert saved_results(lost.parent).rows == Results.model_validate_json(kept).rows
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path != lost)
 
 
@@ -152,8 +154,8 @@ def test_the_full_data_is_measured_once_and_not_of_other_trunks(tmp_path: Path) 
         ),
     )
     (reference,) = running._prepare(table.cells([0]), tmp_path, Silent())
-    assert (reference["rows"], reference["columns"]) == (["same"], ["one", "two"])
-    assert reference["recall"]["mean"]["std"] > 0  # of two networks
+    assert (reference.rows, reference.columns) == (["same"], ["one", "two"])
+    assert reference.recall.mean.std > 0  # of two networks
 
 
 def test_a_changed_setting_is_refused_before_anything_is_overwritten(done: Path) -> None:
@@ -190,7 +192,7 @@ def test_sets_are_evaluated_with_other_trunks_once(
 def test_an_evaluation_with_another_trunk_that_fails_fails_alone(tmp_path: Path) -> None:
     table = transferred(own_table("tiny", ["random"], [8]), "resnet10t")
     _, other = table.cells([0])
-    record = running._record(other, tmp_path, {}, {})
+    record = running._record(other, tmp_path, Results())
     assert record.row == "8 pairs, on resnet10t"
     assert "FileNotFoundError" in record.failed
 

@@ -81,12 +81,12 @@ def test_a_dump_of_embeddings_is_distilled_without_any_trunk(folder: Path, tmp_p
         "similarity.rank=1",
     ]
     results = run(load_config("tiny", settings), tmp_path / "run")
-    assert set(results["rows"]) == {"full data", "random pairs", "distilled set"}
+    assert set(results.rows) == {"full data", "random pairs", "distilled set"}
     path = tmp_path / "run" / "distilled.safetensors"
     distilled = DistilledSet.load(path)
     assert distilled.pairs.images.shape[1:] == (12,)
     assert distilled.storage() <= 8
-    assert evaluate_set(path)["recall"] == results["rows"]["distilled set"]["recall"]
+    assert evaluate_set(path) == results.distilled
     assert distilled.image_standard is not None
     raw = torch.from_numpy(np.load(folder / "images.npy"))
     assert distilled.image_standard(raw).mean().abs() < 0.2

@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 import torch
 
-from lors.matching import matcher_of
-from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation, distill
-from lors.matching.trajectory import TrajectoryMatcher
-from lors.setting import Setting
+from lors.matching import matcher_of
 from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting import Setting, setting_of
+from lors.setting import Setting
+from lors.starts import start_pairs
 from lors.system.errors import DivergedError
 from tests.distillation.toys import Pull, state
 
@@ -84,9 +82,7 @@ def test_a_part_that_jumped_is_named_and_the_good_checkpoint_stays(
     before = run.synthetic.images.detach().clone()
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(DivergedError, match=r"images moved too far .*learning_rates\.images"):
-        distill(
-            run, matcher_of(bench), checkpoint=lambda: checkpoints.save(path, run)
-        )
+        distill(run, matcher_of(bench), checkpoint=lambda: checkpoints.save(path, run))
     again = Distillation(start_pairs(bench), config.distill, 0)
     checkpoints.load(path, again)
     assert torch.equal(again.synthetic.images, before)

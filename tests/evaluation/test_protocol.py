@@ -62,6 +62,7 @@ def test_the_epoch_is_chosen_on_val_and_legacy_on_test(bench: Setting) -> None:
 def test_summary_is_mean_and_deviation() -> None:
     outcomes = [Outcome(r, r, 0.0) for r in (Recall(*[10.0] * 6), Recall(*[14.0] * 6))]
     summary = summarise(outcomes)
-    assert set(summary) == {"last", "chosen"}
-    assert summary["chosen"]["ir5"] == {"mean": 12.0, "std": pytest.approx(8**0.5)}
-    assert summary["chosen"]["mean"]["mean"] == 12.0
+    assert set(summary.content()) == {"last", "chosen"}
+    assert summary.legacy is None
+    assert summary.chosen.ir5.mean == summary.chosen.mean.mean == 12.0
+    assert summary.chosen.ir5.std == pytest.approx(8**0.5)

@@ -4,7 +4,7 @@ from itertools import product
 
 from lors.evaluation.protocol import choose_epoch, measure, snapshots
 from lors.evaluation.references import full_data, random_pairs
-from lors.evaluation.tuning import trial
+from lors.evaluation.tuning import Tuned, trial
 from lors.experts import experts_of
 from lors.losses import LOSSES
 from lors.selection import select
@@ -24,7 +24,8 @@ def test_random_pairs_are_tuned_on_val_and_drawn_anew_for_each_network(bench: Se
         thetas = snapshots(sets[0], model, LOSSES[loss], protocol, *keys)
         vals[loss, rate] = choose_epoch(model, thetas, bench.real["val"])[1]
     loss, rate = max(vals, key=lambda choice: vals[choice])
-    assert chosen == f"{loss}, rate {rate:g}"
+    assert chosen == Tuned(loss, (rate, rate), recall=max(vals.values()))
+    assert str(chosen) == f"{loss}, rate {rate:g}"
     assert set(draws[0][0][0]) != set(draws[1][0][0])
     for draw, (pairs, found) in enumerate(zip(sets, outcomes, strict=True)):
         pairs.rates.data.fill_(rate)

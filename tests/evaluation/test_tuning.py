@@ -3,15 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from torch import Tensor
 
 from lors.config import load_config
 from lors.encoders import DualEncoder
-from lors.evaluation.tuning import candidates, tune
+from lors.evaluation.protocol import choose_epoch, snapshots
+from lors.evaluation.tuning import candidates, tune, with_rates
+from lors.losses import LOSSES
 from lors.runs.folders import SET
 from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
-from lors.setting import setting_of
+from lors.setting import Setting, setting_of
 from lors.setting.resolve import resolve
 from lors.system.errors import InputError
 from tests.conftest import random_pairs
@@ -33,7 +36,7 @@ def test_a_matcher_that_learns_no_rates_gets_them_tuned(kind: str, tmp_path: Pat
     assert kept.config.loss in ("bce", "ence")
     assert kept.rates[0] == kept.rates[1]
     assert any(kept.rates[0] == pytest.approx(rate) for rate in (0.02, 0.2))
-    note = results["rows"]["distilled set"]["note"]
+    note = results.distilled.note
     assert note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
 
 
@@ -67,3 +70,33 @@ def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
     monkeypatch.setattr(DualEncoder, "freeze", counted)
     tune(bench, pairs)
     assert encoded == [len(pairs)]
+
+
+def test_tuning_finds_the_best_of_all_choices_and_changes_nothing() -> None:
+    tried = ["evaluate.tried_losses=[nce, bce]", "evaluate.tried_rates=[0.0001, 0.3]"]
+    bench = setting_of(load_config("tiny", tried))
+    pairs = random_pairs(bench, rate=0.05)
+    before = {name: value.clone() for name, value in pairs.state_dict().items()}
+    found = tune(bench, pairs)
+    assert all(torch.equal(value, before[name]) for name, value in pairs.state_dict().items())
+
+    def reached(loss: str, rate: float) -> float:
+        keys = (bench.config.seed, "tuning")
+        model = bench.model(*keys)
+        own = with_rates(pairs, (rate, rate))
+        thetas = snapshots(own, model, LOSSES[loss], bench.config.evaluate, *keys)
+        return choose_epoch(model, thetas, bench.real["val"])[1]
+
+    recalls = {(loss, rate): reached(loss, rate) for loss in ("nce", "bce") for rate in (1e-4, 0.3)}
+    assert found.recall == max(recalls.values()) == recalls[found.loss, found.rates[0]]
+    assert len(set(recalls.values())) > 1
+
+
+def test_pairs_with_other_rates_share_the_rest(bench: Setting) -> None:
+    pairs = random_pairs(bench)
+    other = with_rates(pairs, (0.3, 0.7))
+    assert torch.equal(other.rates, torch.tensor([0.3, 0.7]))
+    assert torch.equal(pairs.rates, torch.tensor([0.1, 0.1]))
+    assert other.similarity is pairs.similarity
+    assert other.images.data_ptr() == pairs.images.data_ptr()
+    assert other.texts.data_ptr() == pairs.texts.data_ptr()

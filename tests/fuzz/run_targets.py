@@ -14,7 +14,7 @@ from lors.setting.workbench import _read_similarity
 from PIL import Image
 
 from lors import DistilledSet
-from lors.compare.results import Record, write_results
+from lors.compare.results import Record, Reference, write_results
 from lors.compare.run import _known_references
 from lors.compare.table import Table, Variant
 from lors.config import load_config
@@ -22,6 +22,7 @@ from lors.data.cache import cached_images
 from lors.data.pairs import Item
 from lors.encoders.given_text import GivenText
 from lors.evaluation.recall import METRICS
+from lors.evaluation.results import Readings, Recalls, Results, Row, Statistic
 from lors.runs.card import card
 from lors.runs.folders import CONFIG, LOG, RESULTS, SET, read_results
 from lors.runs.info import describe
@@ -36,14 +37,14 @@ from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target
 
-RECALL = {name: {"mean": 12.5, "std": 0.5} for name in (*METRICS, "mean")}
-ROW = {
-    "pairs": 3,
-    "storage": 3.5,
-    "networks": 2,
-    "note": "wbce, rate 0.1",
-    "recall": {"last": RECALL, "chosen": RECALL, "legacy": RECALL},
-}
+RECALL = Recalls(**dict.fromkeys((*METRICS, "mean"), Statistic(mean=12.5, std=0.5)))
+ROW = Row(
+    pairs=3,
+    storage=3.5,
+    networks=2,
+    note="wbce, rate 0.1",
+    recall=Readings(last=RECALL, chosen=RECALL, legacy=RECALL),
+)
 
 
 def features_set() -> DistilledSet:
@@ -65,21 +66,21 @@ def make_run(root: Path) -> None:
 def make_results(root: Path) -> list[bytes]:
     make_run(root)
     iterations = DistilledSet.load(root / SET).config.distill.iterations
-    results = {
-        "iterations": iterations,
-        "seconds_to_distil": 75.5,
-        "peak_memory": 10**9,
-        "versions": {"lors": "0.1.0"},
-        "rows": {"full data": ROW, "random pairs": ROW, "distilled set": ROW},
-    }
-    return [json.dumps(results).encode()]
+    results = Results(
+        iterations=iterations,
+        seconds_to_distil=75.5,
+        peak_memory=10**9,
+        versions={"lors": "0.1.0"},
+        rows={"full data": ROW, "random pairs": ROW, "distilled set": ROW},
+    )
+    return [json.dumps(results.content()).encode()]
 
 
 def read_run(root: Path) -> None:
     """Everything that shows the results of a run."""
     describe(root)
     run = Run(root)
-    rows = read_results(root, run.config)["rows"]
+    rows = read_results(root, run.config).rows
     assert "12.5" in card(run.distilled, rows, {}) or rows != {"distilled set": ROW}
     page = write_report(root).read_text("utf-8")
     assert "</html>" in page
@@ -113,7 +114,7 @@ def make_comparison(root: Path) -> list[bytes]:
         Record("8 pairs", "LoRS", 0, 7, 7.5, 2, **recalls, seconds=60.0),  # type: ignore[arg-type]
         Record("8 pairs", "LoRS", 1, failed="diverged"),
     ]
-    reference = {"rows": ["8 pairs"], "columns": ["Random", "LoRS"], "recall": RECALL}
+    reference = Reference(rows=["8 pairs"], columns=["Random", "LoRS"], recall=RECALL)
     write_results(TABLE, records, [reference], root)
     return [(root / RESULTS).read_bytes()]
 
@@ -123,13 +124,13 @@ def read_comparison(root: Path) -> None:
 
 
 def make_references(root: Path) -> list[bytes]:
-    return [json.dumps({"one": RECALL, "two": RECALL}).encode()]
+    return [json.dumps(dict.fromkeys(("one", "two"), RECALL.content())).encode()]
 
 
 def read_references(root: Path) -> None:
     for name, recall in _known_references(root / "full-data.json").items():
         assert isinstance(name, str)
-        assert f"{recall['mean']['mean']:.1f} ± {recall['mean']['std']:.1f}"
+        assert "±" in str(recall.mean)
 
 
 def make_variances(root: Path) -> list[bytes]:

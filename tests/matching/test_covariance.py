@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from lors.matching import matcher_of
-from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.losses import nce
-from lors.matching.covariance import CovarianceMatcher
-from lors.matching.covariance import covariance_distance
+from lors.matching import matcher_of
+from lors.matching.covariance import CovarianceMatcher, covariance_distance
 from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch
 

@@ -8,16 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from lors.matching import matcher_of
-from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
-from lors.matching.gradient import GradientMatcher
-from lors.matching.gradient import gradient_distance
+from lors.matching import matcher_of
+from lors.matching.gradient import GradientMatcher, gradient_distance
 from lors.runs import checkpoints
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope

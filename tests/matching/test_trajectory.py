@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from lors.matching import matcher_of
-from lors.starts import start_pairs
 from lors.config import load_config
 from lors.distillation.loop import Distillation
-from lors.matching.trajectory import TrajectoryMatcher
+from lors.matching import matcher_of
 from lors.matching.second_order import central, double
-from lors.matching.trajectory import distance_ratio
+from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system.seeding import generator
 
 

@@ -30,9 +30,9 @@ def blocks(text: str) -> tuple[str, str]:
 
 def test_a_run_ends_with_a_card(tiny_run: Path) -> None:
     text = (tiny_run / CARD).read_text("utf-8")
-    mean = Run(tiny_run).results["rows"]["distilled set"]["recall"]["chosen"]["mean"]
+    mean = Run(tiny_run).results.distilled.recall.mean
     assert "7 synthetic pairs that stand for the 200 real ones of `scenes`" in text
-    assert f"| {mean['mean']:.1f} ± {mean['std']:.1f} |" in text
+    assert f"| {mean} |" in text
     assert "| random pairs | 8 |" in text
     assert "`lors distill config.yaml`" in text
     assert "not photos" in text
@@ -124,7 +124,9 @@ def test_its_code_reaches_what_evaluation_reports(
     text = (out / CARD).read_text("utf-8")
     assert str(tiny_bert.parent) not in text
     monkeypatch.chdir(out)
-    expected = evaluate_set(out / SET)["recall"]["last"]["mean"]["mean"]
+    last = evaluate_set(out / SET).readings.last
+    assert last is not None
+    expected = last.mean.mean
     chance = 100 * 16 / 3 / (40 if kind == "embeddings" else 50)
     assert kind != "embeddings" or expected > 3 * chance
     assert recall_by_its_code(out) == pytest.approx(expected, abs=0.5)

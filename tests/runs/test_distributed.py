@@ -21,6 +21,7 @@ from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.protocol import Outcome
 from lors.evaluation.recall import Recall
+from lors.evaluation.results import Row
 from lors.experts import experts_of
 from lors.files.artifacts import load
 from lors.matching import MATCHERS
@@ -30,7 +31,6 @@ from lors.runs.logbook import Logbook
 from lors.runs.pipeline import evaluate_set, run
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import setting_of
-from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import LorsError
 from lors.system.progress import Silent
@@ -43,15 +43,12 @@ SLOW = ["distill.learning_rates={images: 1, texts: 0.1, similarity: 0.01, rates:
 """Rates at which rounding does not grow."""
 
 
-def recalls(results: dict[str, Any]) -> Any:
-    return {name: row["recall"] for name, row in results["rows"].items()}
-
-
 def distilled(
     out: str, settings: list[str], references: bool = False, data_parallel: bool = False
 ) -> Any:
     config = load_config("tiny", [*EXACT, *settings])
-    return recalls(run(config, out, None, references, data_parallel))
+    results = run(config, out, None, references, data_parallel)
+    return {name: row.content() for name, row in results.rows.items()}
 
 
 def tensors(out: Path) -> dict[str, torch.Tensor]:
@@ -73,8 +70,9 @@ def test_ranks_with_a_trajectory_each_equal_one_process_that_averages_them(
     settings += [f"distill.trajectories={size}"]
     alone = distilled(str(tmp_path / "one"), settings, references)
     assert all(one == found[0] for one in found)
-    for name, recall in alone.items():
-        assert found[0][name]["chosen"]["mean"] == pytest.approx(recall["chosen"]["mean"])
+    for name, row in alone.items():
+        ours, theirs = (Row.model_validate(content) for content in (found[0][name], row))
+        assert ours.recall.mean.content() == pytest.approx(theirs.recall.mean.content())
     check_same_sets(tmp_path / "many", tmp_path / "one")
     lines = [Path(tmp_path / out / "metrics.jsonl").read_text() for out in ("many", "one")]
     assert len({text.count("\n") for text in lines}) == 1
@@ -134,7 +132,7 @@ def test_ranks_divide_the_experts(
 
 
 def evaluated(path: str) -> Any:
-    return evaluate_set(path, ["evaluate.seeds=3"])
+    return evaluate_set(path, ["evaluate.seeds=3"]).content()
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -185,7 +183,7 @@ def diverged(out: str) -> Any:
     MATCHERS["trajectory"] = Broken
     config = load_config("tiny", ["distill.retries=3", "distill.iterations=2", *EXACT])
     run(config, out, references=False)
-    state = Distillation(start_pairs(setting_of(config)), config.distill, 0)
+    state = Distillation(setting_of(config).start(), config.distill, 0)
     Logbook(Path(out)).resume(state, Silent())
     return state.slowed
 
@@ -267,7 +265,7 @@ def test_torchrun_starts_the_ranks_again_when_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ["experts.count=4", "experts.epochs=12"]
-    expected = experts_of(setting_of(load_config("tiny", settings)))
+    expected = setting_of(load_config("tiny", settings)).experts()
     monkeypatch.setenv("LORS_HOME", str(tmp_path))
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     launch += ["--nproc-per-node=2", "--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]

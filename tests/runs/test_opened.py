@@ -17,7 +17,7 @@ from tests.runs.test_logbook import Listener
 
 def test_a_run_opens_with_its_results_and_metrics(tiny_run: Path, tiny: Config) -> None:
     opened = Run(tiny_run)
-    assert set(opened.results["rows"]) == {"full data", "random pairs", "distilled set"}
+    assert set(opened.results.rows) == {"full data", "random pairs", "distilled set"}
     assert len(opened.metrics) == tiny.distill.iterations
 
 
@@ -32,7 +32,7 @@ def test_a_set_alone_opens_without_results(tiny_run: Path, tmp_path: Path) -> No
     alone = tmp_path / "alone.safetensors"
     alone.write_bytes((tiny_run / SET).read_bytes())
     opened = Run(alone)
-    assert opened.results["rows"] == {}
+    assert opened.results.rows == {}
     assert opened.metrics == []
 
 

@@ -12,6 +12,7 @@ from lors import load_config
 from lors.config import Config
 from lors.files.artifacts import load
 from lors.matching import MATCHERS, Setting
+from lors.runs.folders import saved_results
 from lors.runs.pipeline import evaluate_set, run
 from lors.sets.synthetic import SyntheticPairs
 from lors.system.errors import DivergedError, InputError
@@ -48,9 +49,9 @@ def test_a_run_leaves_a_complete_directory(finished: Path, tiny: Config) -> None
     assert [record["iteration"] for record in records] == [1, 2, 3, 4, 5, 6]
     assert {"loss", "rate_image", "rate_text", "seconds"} <= set(records[0])
     assert [record["iteration"] for record in records if "recall" in record] == [3, 6]
-    results = json.loads((finished / "results.json").read_text())
-    assert set(results["rows"]) == {"full data", "random pairs", "distilled set"}
-    assert results["rows"]["random pairs"]["storage"] >= results["rows"]["distilled set"]["storage"]
+    results = saved_results(finished)
+    assert set(results.rows) == {"full data", "random pairs", "distilled set"}
+    assert results.random_pairs.storage >= results.distilled.storage
 
 
 def test_two_runs_with_one_seed_are_equal(finished: Path, tiny: Config, tmp_path: Path) -> None:
@@ -152,19 +153,18 @@ def test_experts_in_a_folder_of_another_model_are_refused(tmp_path: Path) -> Non
 
 def test_evaluating_a_saved_set_gives_the_numbers_of_its_run(finished: Path) -> None:
     row = evaluate_set(finished / "distilled.safetensors")
-    results = json.loads((finished / "results.json").read_text())
-    assert row["recall"] == results["rows"]["distilled set"]["recall"]
+    assert row == saved_results(finished).distilled
     more = evaluate_set(finished / "distilled.safetensors", ["evaluate.seeds=1"])
-    assert more["networks"] == 1
+    assert more.networks == 1
 
 
 def test_references_can_be_added_to_a_finished_run(tiny: Config, tmp_path: Path) -> None:
     out = tmp_path / "run"
     alone = run(tiny, out, references=False)
-    assert list(alone["rows"]) == ["distilled set"]
+    assert list(alone.rows) == ["distilled set"]
     both = run(tiny, out)
-    assert set(both["rows"]) == {"full data", "random pairs", "distilled set"}
-    assert both["rows"]["distilled set"] == alone["rows"]["distilled set"]
+    assert set(both.rows) == {"full data", "random pairs", "distilled set"}
+    assert both.distilled == alone.distilled
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,11 @@ def test_references_can_be_added_to_a_finished_run(tiny: Config, tmp_path: Path)
 )
 def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> None:
     small = ["distill.iterations=2", "distill.evaluate_every=0", "evaluate.epochs=2"]
-    results = run(load_config("tiny", [*small, *overrides]), tmp_path / "run", references=False)
-    assert 0 <= results["rows"]["distilled set"]["recall"]["last"]["mean"]["mean"] <= 100
+    config = load_config("tiny", [*small, *overrides])
+    results = run(config, tmp_path / "run", references=False)
+    assert saved_results(tmp_path / "run") == results
+    assert results.distilled.networks == config.evaluate.seeds
+    assert (results.distilled.readings.legacy is not None) == config.evaluate.legacy
 
 
 class Fragile:
@@ -227,9 +230,9 @@ def test_rows_are_kept_as_they_come(
         patch.setattr("lors.runs.pipeline.random_pairs", dies)
         with pytest.raises(MemoryError):
             run(tiny, tmp_path)
-    assert set(json.loads((tmp_path / "results.json").read_text())["rows"]) == {"full data"}
+    assert set(saved_results(tmp_path).rows) == {"full data"}
     monkeypatch.setattr("lors.runs.pipeline.full_data", dies)
-    assert list(run(tiny, tmp_path)["rows"]) == ["full data", "random pairs", "distilled set"]
+    assert list(run(tiny, tmp_path).rows) == ["full data", "random pairs", "distilled set"]
 
 
 def test_a_run_does_not_go_on_with_other_data(tmp_path: Path) -> None:

@@ -49,11 +49,12 @@ def test_clip_scores_by_the_expert_are_the_cosines_of_its_embeddings(bench: Sett
 def test_a_selected_set_is_saved_listed_and_evaluated_like_any_other(tmp_path: Path) -> None:
     config = load_config("tiny", ["selection.kind=herding"])
     results = run(config, tmp_path, references=False)
-    row = results["rows"]["selected set"]
-    assert (row["pairs"], row["storage"]) == (8, 8)
+    row = results["selected set"]
+    assert results.distilled is row
+    assert (row.pairs, row.storage) == (8, 8)
     kept = DistilledSet.load(tmp_path / SET)
     assert torch.equal(kept.pairs.similarity.matrix(), torch.eye(8))
-    assert row["note"] == f"{kept.config.loss}, rate {kept.rates[0]:g}"
+    assert row.note == f"{kept.config.loss}, rate {kept.rates[0]:g}"
     assert evaluate_set(tmp_path / SET) == row
     listed = read_csv(tmp_path / "selection.csv")
     bench = setting_of(config)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lors.config import Config
+from lors.runs.folders import saved_results
 from lors.trackers.tensorboard import TensorBoard, _text
 
 READERS = "tensorboard.backend.event_processing"
@@ -44,8 +45,7 @@ def test_it_shows_the_configuration_and_the_tables(tracked: Path, events: Any) -
     def text(name: str) -> str:
         return events.Tensors(f"{name}/text_summary")[-1].tensor_proto.string_val[0].decode()
 
-    mean = json.loads((tracked / "results.json").read_text())["rows"]["distilled set"]["recall"]
-    assert f"| {mean['chosen']['mean']['mean']:.4g} |" in text("results")
+    assert f"| {saved_results(tracked).distilled.mean:.4g} |" in text("results")
     assert text("pairs").count("\n") == 1 + 7
     assert "budget: 8" in text("config")
 

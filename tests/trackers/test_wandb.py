@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lors import load_config
+from lors.runs.folders import saved_results
 from lors.system.errors import InputError
 from lors.trackers.wandb import WeightsAndBiases
 
@@ -78,9 +79,8 @@ def test_it_holds_pictures_tables_and_the_configuration(
     assert told["distill"]["budget"] == 8
     media = list((tracked / "wandb").glob("offline-run-*/files/media/table/results*.json"))
     table = json.loads(media[0].read_text())
-    results = json.loads((tracked / "results.json").read_text())["rows"]["distilled set"]
     assert table["columns"][-1] == "mean"
-    assert table["data"][0][-1] == pytest.approx(results["recall"]["chosen"]["mean"]["mean"])
+    assert table["data"][0][-1] == pytest.approx(saved_results(tracked).distilled.mean)
 
 
 def test_without_a_login_it_says_what_to_do(

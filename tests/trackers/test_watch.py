@@ -75,7 +75,7 @@ def test_the_end_is_the_step_after_the_last(
     overrides: list[str], step: int, tiny_run: Path
 ) -> None:
     run, listener = Run(tiny_run, overrides), Listener()
-    Watch(run.setting, [listener]).end(run.distilled, run.results["rows"])
+    Watch(run.setting, [listener]).end(run.distilled, run.results.rows)
     names = ["similarity", "synthetic images", "pairs", "results"]
     assert listener.heard == [(step, name) for name in names]
 

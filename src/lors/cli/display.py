@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +15,9 @@ from lors.cli.bars import Bars
 from lors.cli.lines import Lines
 from lors.system.progress import Silent
 from lors.system.stopping import listening, quitting
+
+if TYPE_CHECKING:
+    from lors.evaluation.results import Row
 
 __all__ = ["LOADING", "PREPARING", "Display", "results_table"]
 
@@ -31,33 +34,26 @@ STARTED = time.monotonic()
 """About when the program started; lines in a log count from here."""
 
 
-def results_table(rows: dict[str, Any]) -> Table:
+def results_table(rows: Mapping[str, Row]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
-    from lors.evaluation.recall import METRICS, metric_label
+    from lors.evaluation.results import LABELS, TITLE, other_readings
 
-    table = Table("", title="Recall on the test split (%), epoch chosen on val")
+    table = Table("", title=TITLE)
     for name in rows:
         table.add_column(name, justify="right")
-    table.add_row("pairs", *(str(row["pairs"]) for row in rows.values()))
-    table.add_row("storage in pairs", *(f"{row['storage']:.2f}" for row in rows.values()))
-    table.add_row("trained with", *(row["note"] for row in rows.values()), end_section=True)
-    for metric in (*METRICS, "mean"):
-        cells = (_cell(row["recall"]["chosen"][metric]) for row in rows.values())
+    table.add_row("pairs", *(str(row.pairs) for row in rows.values()))
+    table.add_row("storage in pairs", *(f"{row.storage:.2f}" for row in rows.values()))
+    table.add_row("trained with", *(row.note for row in rows.values()), end_section=True)
+    for label in LABELS:
         table.add_row(
-            "mean" if metric == "mean" else metric_label(metric),
-            *cells,
-            style="bold" if metric == "mean" else "",
-            end_section=metric in ("ir10", "tr10", "mean"),
+            label,
+            *(str(row.recall.by_label()[label]) for row in rows.values()),
+            style="bold" if label == "mean" else "",
+            end_section=label in ("IR@10", "TR@10", "mean"),
         )
-    labels = {"last": "mean, last epoch", "legacy": "mean, best on test (legacy)"}
-    for reading, label in labels.items():
-        if all(reading in row["recall"] for row in rows.values()):
-            table.add_row(label, *(_cell(row["recall"][reading]["mean"]) for row in rows.values()))
+    for title, means in other_readings(rows).items():
+        table.add_row(title, *map(str, means.values()))
     return table
-
-
-def _cell(value: dict[str, float]) -> str:
-    return f"{value['mean']:.1f} ± {value['std']:.1f}"
 
 
 class Display:

@@ -124,15 +124,16 @@ def efficiency(
     """Seconds per iteration and peak memory. With the learned similarity and without."""
     with Display(LOADING) as display:
         from lors.config import load_config
+        from lors.evaluation.results import plus_minus
         from lors.show.analysis.efficiency import efficiency as measure
 
         display.doing(PREPARING)
         rows = measure(load_config(config, overrides or ()), iterations, display)
     _show(rows, rows, out)
     learned = rows[-1]
+    change = plus_minus(1000 * learned["more_seconds"], 1000 * learned["error"], "+.2f")
     console.print(
-        f"Learning the similarity changes an iteration by {1000 * learned['more_seconds']:+.2f} ± "
-        f"{1000 * learned['error']:.2f} ms (mean ± standard error).",
+        f"Learning the similarity changes an iteration by {change} ms (mean ± standard error).",
         highlight=False,
     )
 

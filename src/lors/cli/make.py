@@ -78,7 +78,7 @@ def _run(
 
         display.doing(PREPARING)
         results = run(load_config(config, overrides), out, display, references, data_parallel)
-    console.print(results_table(results["rows"]))
+    console.print(results_table(results.rows))
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     with Display("writing the report") as display:  # a failure here takes no results away
         page = end_with_report(out, display)

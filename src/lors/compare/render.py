@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lors.evaluation.results import plus_minus
+
 __all__ = ["Entry", "Line", "latex", "markdown"]
 
 
@@ -26,14 +28,16 @@ class Entry:
     best: bool = False
     digits: int = 1
 
-    def text(self, before: str, after: str, pm: str) -> str:
-        """The number between two marks if it is the best, with the paper's beside it."""
-        text = "–" if self.mean is None else f"{self.mean:.{self.digits}f}"
-        if self.deviation is not None:
-            text = f"{text} {pm} {self.deviation:.{self.digits}f}"
+    def text(self, before: str = "", after: str = "", mark: str = "±") -> str:
+        """The number between two marks if it is the best, with the paper's beside it.
+
+        >>> Entry(8.25, 0.21, best=True).text("**", "**")
+        '**8.2 ± 0.2**'
+        """
+        form = f".{self.digits}f"
+        text = "–" if self.mean is None else plus_minus(self.mean, self.deviation, form, mark)
         text = f"{before}{text}{after}" if self.best else text
-        paper = self.published
-        return text if paper is None else f"{text} (paper {paper:.{self.digits}f})"
+        return text if self.published is None else f"{text} (paper {self.published:{form}})"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def markdown(
     parts = [f"# {title}", "Mean ± deviation over seeds, best in bold.", *notes]
     for heading, lines in blocks:
         table = [["", *columns], ["---"] * (len(columns) + 1)]
-        table += [[line.label, *(e.text("**", "**", "±") for e in line.entries)] for line in lines]
+        table += [[line.label, *(e.text("**", "**") for e in line.entries)] for line in lines]
         rows = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in table)
         parts += [f"## {heading}", "\n".join(f"| {row} |" for row in rows)]
     return "\n\n".join(parts) + "\n"

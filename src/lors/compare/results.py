@@ -7,15 +7,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
 from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
-__all__ = ["Record", "lines", "record_of", "write_results"]
+__all__ = ["Record", "Reference", "lines", "record_of", "write_results"]
 
 RANKED = (*METRICS, "mean", "seconds_per_iteration")
 """What methods are compared by; the rest are costs."""
@@ -63,33 +63,35 @@ class Record:
     failed: str = ""
 
 
-def record_of(
-    row: str,
-    column: str,
-    seed: int,
-    result: dict[str, Any],
-    run: dict[str, Any],
-) -> Record:
-    """The record of a row of ``results.json``, from its run or of the same set evaluated anew."""
-    seconds, memory = run["seconds_to_distil"], run["peak_memory"]
-    recalls = {name: result["recall"]["chosen"][name]["mean"] for name in (*METRICS, "mean")}
+class Reference(Value):
+    """The recall of the full data, and the rows and columns that it belongs to."""
+
+    rows: list[str]
+    columns: list[str]
+    recall: Recalls | MeanRecall
+
+
+def record_of(row: str, column: str, seed: int, result: Row, run: Results) -> Record:
+    """The record of a row of results, from its run or of the same set evaluated anew."""
+    memory = run.peak_memory
+    recalls = {name: getattr(result.recall, name).mean for name in (*METRICS, "mean")}
     return Record(
         row,
         column,
         seed,
-        pairs=result["pairs"],
-        storage=result["storage"],
-        networks=result["networks"],
-        seconds=seconds,
-        seconds_per_iteration=None if seconds is None else seconds / run["iterations"],
+        pairs=result.pairs,
+        storage=result.storage,
+        networks=result.networks,
+        seconds=run.seconds_to_distil,
+        seconds_per_iteration=run.seconds_per_iteration,
         gigabytes=None if memory is None else memory / 1e9,
-        note=result["note"],
+        note=result.note,
         **recalls,
     )
 
 
 def write_results(
-    table: Table, records: Sequence[Record], references: Sequence[dict[str, Any]], out: Path
+    table: Table, records: Sequence[Record], references: Sequence[Reference], out: Path
 ) -> None:
     """Write ``results.csv``, ``results.json``, ``table.md`` and ``table.tex``.
 
@@ -106,7 +108,7 @@ def write_results(
         "title": table.title,
         "table": table.model_dump(mode="json"),
         "versions": artifacts.versions(),
-        "full_data": list(references),
+        "full_data": [reference.content() for reference in references],
         "records": [asdict(record) for record in records],
     }
     artifacts.write_text(out / "results.json", json.dumps(everything, indent=2))
@@ -168,13 +170,9 @@ def _published(paper: list[float], metric: str) -> float | None:
     return statistics.fmean(paper) if paper else None
 
 
-def _reference(reference: dict[str, Any], table: Table) -> str:
+def _reference(reference: Reference, table: Table) -> str:
     """Full data, with where it belongs if it is not the reference of the whole table."""
-    mean = reference["recall"]["mean"]
-    where = [
-        ", ".join(reference[axis])
-        for axis in ("rows", "columns")
-        if len(reference[axis]) < len(getattr(table, axis))
-    ]
+    belongs = ((reference.rows, table.rows), (reference.columns, table.columns))
+    where = [", ".join(mine) for mine, every in belongs if len(mine) < len(every)]
     which = f" ({'; '.join(where)})" if where else ""
-    return f"Full data{which}: mean recall {mean['mean']:.1f} ± {mean['std']:.1f}."
+    return f"Full data{which}: mean recall {reference.recall.mean}."

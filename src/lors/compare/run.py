@@ -20,12 +20,12 @@ import torch
 from pydantic import TypeAdapter
 
 from lors.compare.cell import Cell
-from lors.compare.results import Record, record_of, write_results
+from lors.compare.results import Record, Reference, record_of, write_results
 from lors.compare.table import Table
 from lors.config import Config
 from lors.evaluation.protocol import summarise
 from lors.evaluation.references import full_data
-from lors.evaluation.results import MeanRecall, MeasuredRow
+from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
@@ -47,6 +47,9 @@ full-data reference."""
 
 FAILURES = (LorsError, RuntimeError, AssertionError, ValueError, MemoryError, OSError)
 """How a run may end that cannot be done; timm refuses sizes by assertions."""
+
+FULL_DATA = TypeAdapter(dict[str, Recalls | MeanRecall])
+"""What ``full-data.json`` holds: recalls by the settings and the data that they belong to."""
 
 
 def compare(
@@ -164,43 +167,44 @@ def _run(cells: list[Cell], folder: Path) -> list[Record]:
         results = run(cells[0].config, folder, references=False)
     except Terminated:  # the step is saved; a worker that lived on would begin the next run
         os._exit(143)
-    (made,) = results["rows"].values()
-    return [_record(cell, folder, made, results) for cell in cells]
+    return [_record(cell, folder, results) for cell in cells]
 
 
-def _record(cell: Cell, folder: Path, made: dict[str, Any], results: dict[str, Any]) -> Record:
+def _record(cell: Cell, folder: Path, results: Results) -> Record:
     """What one cell shows of a run; an evaluation of its own that fails, fails alone."""
     try:
-        row = _evaluated(cell, folder) if cell.evaluate else made
+        row = _evaluated(cell, folder) if cell.evaluate else results.distilled
     except FAILURES as error:
         return _failed(cell, error)
     return record_of(cell.row, cell.column, cell.seed, row, results)
 
 
-def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
+class _Evaluation(Value):
+    """An evaluation that is kept beside the set, with what it is of."""
+
+    evaluate: list[str]
+    set: str
+    row: Row
+
+
+def _evaluated(cell: Cell, folder: Path) -> Row:
     """The set of a run evaluated in another way; once, as it is kept beside it."""
     path, made = folder / f"{cell.name}.json", folder / SET
-    of = {
-        "evaluate": list(cell.evaluate),
-        "set": hashlib.sha256(made.read_bytes()).hexdigest(),
-    }
-    if path.is_file():
-        kept = _kept(path)
-        if all(kept.get(key) == value for key, value in of.items()):
-            return dict(kept["row"])
-    row = evaluate_set(made, cell.evaluate)
-    artifacts.write_text(path, json.dumps({**of, "row": row}, indent=2))
-    return row
+    evaluate, digest = list(cell.evaluate), hashlib.sha256(made.read_bytes()).hexdigest()
+    kept = _kept(path) if path.is_file() else None
+    if kept is not None and (kept.evaluate, kept.set) == (evaluate, digest):
+        return kept.row
+    new = _Evaluation(evaluate=evaluate, set=digest, row=evaluate_set(made, cell.evaluate))
+    artifacts.write_text(path, json.dumps(new.content(), indent=2))
+    return new.row
 
 
-def _kept(path: Path) -> dict[str, Any]:
-    """An evaluation that was kept; nothing if the file is damaged: it is then done again."""
+def _kept(path: Path) -> _Evaluation | None:
+    """An evaluation that was kept; None if the file is damaged: it is then done again."""
     try:
-        kept: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        MeasuredRow.model_validate(kept["row"])
-        return kept
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
+        return _Evaluation.model_validate(json.loads(path.read_text("utf-8")))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _failed(cell: Cell, error: BaseException) -> Record:
@@ -224,13 +228,13 @@ def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progre
     return records
 
 
-def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[str, Any]]:
+def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[Reference]:
     """Make what cells share, once: data, features and experts; and measure the full data."""
     settings: dict[str, list[Cell]] = {}
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = ranks.first(lambda: _known_references(path))
+    known = FULL_DATA.validate_python(ranks.first(lambda: _plain(_known_references(path))))
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
@@ -238,18 +242,20 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
         experts_of(setting)
         key = f"{key} {setting.pairs.fingerprint}"
         if key not in known:
-            known[key] = summarise(full_data(setting))["chosen"]
+            known[key] = summarise(full_data(setting)).chosen
             if ranks.rank() == 0:
-                artifacts.write_text(path, json.dumps(known, indent=2))
-        where = {
-            "rows": list(dict.fromkeys(c.row for c in group if not c.evaluate)),
-            "columns": list(dict.fromkeys(c.column for c in group if not c.evaluate)),
-        }
-        references.append({**where, "recall": known[key]})
+                artifacts.write_text(path, json.dumps(_plain(known), indent=2))
+        rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
+        columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
+        references.append(Reference(rows=rows, columns=columns, recall=known[key]))
     return references
 
 
-def _known_references(path: Path) -> dict[str, Any]:
+def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:
+    return {key: recall.content() for key, recall in known.items()}
+
+
+def _known_references(path: Path) -> dict[str, Recalls | MeanRecall]:
     """The recalls of the full data that were measured before, by what they belong to.
 
     Raises:
@@ -258,9 +264,7 @@ def _known_references(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        known: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        TypeAdapter(dict[str, MeanRecall]).validate_python(known)
-        return known
+        return FULL_DATA.validate_python(json.loads(path.read_text("utf-8")))
     except (ValueError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: delete it to measure again") from None
 

@@ -59,11 +59,11 @@ class Health:
 
     def _look_at_loss(self, loss: float) -> None:
         self._losses.append(loss)
-        start = _loss_of_no_training(self.config)
-        if start is not None and len(self._losses) == PATIENCE and min(self._losses) > start:
+        idle = self.config.matching.idle_loss()
+        if idle is not None and len(self._losses) == PATIENCE and min(self._losses) > idle:
             self._warn(
                 "loss",
-                f"the matching loss has been above {start:g} for {PATIENCE} iterations: "
+                f"the matching loss has been above {idle:g} for {PATIENCE} iterations: "
                 "training on the set leads away from the experts; lower distill.inner_rate or "
                 "distill.learning_rates",
             )
@@ -78,13 +78,3 @@ class Health:
 def near_chance(recall: float, chance: float) -> bool:
     """Whether a recall is hardly more than that of a network that knows nothing."""
     return recall < CHANCE_FACTOR * chance
-
-
-def _loss_of_no_training(config: Config) -> float | None:
-    """The matching loss of a network that stays at its start, if that is a known number.
-
-    In trajectory matching it is ‖θ₀ − θ*‖² / ‖θ₀ − θ*‖² = 1, or the sum of two such ratios.
-    """
-    if config.matching.kind != "trajectory":
-        return None
-    return 2.0 if config.matching.ratio == "separate" else 1.0

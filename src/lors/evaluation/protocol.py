@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -14,7 +13,8 @@ from torch import Tensor
 
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
-from lors.evaluation.recall import Recall, recall
+from lors.evaluation.recall import METRICS, Recall, recall
+from lors.evaluation.results import Readings, Recalls, Statistic
 from lors.losses import Loss
 from lors.sets.synthetic import SyntheticPairs
 from lors.system import ranks
@@ -164,19 +164,18 @@ def _at(model: DualEncoder, theta: Tensor, split: EncodedSplit) -> Recall:
     return measure(model, split)
 
 
-def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Mean and deviation over networks of every recall, by reading: last, chosen, legacy."""
-    readings: dict[str, Any] = {}
-    for reading in ("last", "chosen", "legacy"):
-        recalls = [getattr(o, reading) for o in outcomes]
-        if None in recalls:
-            continue
-        rows = [{**asdict(r), "mean": r.mean} for r in recalls]
-        readings[reading] = {
-            name: {
-                "mean": statistics.fmean(row[name] for row in rows),
-                "std": statistics.stdev(row[name] for row in rows) if len(rows) > 1 else 0.0,
-            }
-            for name in rows[0]
-        }
-    return readings
+def summarise(outcomes: Sequence[Outcome]) -> Readings:
+    """Mean and deviation over networks of every recall, by reading.
+
+    >>> one, other = Recall(*[10.0] * 6), Recall(*[14.0] * 6)
+    >>> print(summarise([Outcome(one, one, 10.0), Outcome(other, one, 10.0)]).last.mean)
+    12.0 ± 2.8
+    """
+    read = {name: [getattr(o, name) for o in outcomes] for name in ("last", "chosen", "legacy")}
+    known = {name: _over_networks(found) for name, found in read.items() if None not in found}
+    return Readings(**known)
+
+
+def _over_networks(recalls: Sequence[Recall]) -> Recalls:
+    names = (*METRICS, "mean")
+    return Recalls(**{name: Statistic.of([getattr(r, name) for r in recalls]) for name in names})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lors.evaluation.protocol import Outcome, outcome, outcomes
-from lors.evaluation.tuning import rates_label, trial, tune
+from lors.evaluation.tuning import Tuned, trial, tune, with_rates
 from lors.experts import experts_of
 from lors.losses import LOSSES
 from lors.selection import select
@@ -26,23 +26,21 @@ def full_data(setting: Setting) -> list[Outcome]:
     return outcomes(networks, reached, setting.progress, "measure full data")
 
 
-def random_pairs(setting: Setting) -> tuple[list[Outcome], str]:
+def random_pairs(setting: Setting) -> tuple[list[Outcome], Tuned]:
     """Random real pairs, another draw for each network, at the loss and rate best for the first.
 
     Returns:
-        The outcomes and, in words, what was chosen.
+        The outcomes, and the loss and rate that were chosen.
     """
     draws = range(setting.config.evaluate.seeds)
     sets = []
     for draw in draws:
         (chosen, _), captions = select(setting, "random", setting.config.distill.budget, draw)
         sets.append(setting.plain_pairs(chosen, captions))
-    loss = tune(setting, sets[0])
-    rates = sets[0].rates.detach()
+    best = tune(setting, sets[0])
 
     def reached(draw: int) -> Outcome:
-        sets[draw].rates.data.copy_(rates)
-        return trial(setting, sets[draw], LOSSES[loss], "random pairs", draw)
+        pairs = with_rates(sets[draw], best.rates)
+        return trial(setting, pairs, LOSSES[best.loss], "random pairs", draw)
 
-    found = outcomes(draws, reached, setting.progress, "train on random pairs")
-    return found, f"{loss}, {rates_label(rates.tolist())}"
+    return outcomes(draws, reached, setting.progress, "train on random pairs"), best

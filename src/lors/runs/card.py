@@ -13,7 +13,7 @@ import yaml
 
 from lors.config import Config, SimilarityConfig
 from lors.config.public import public_config
-from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.results import FULL_DATA, Row, recall_table
 from lors.sets.distilled import DistilledSet
 
 __all__ = ["card"]
@@ -53,7 +53,7 @@ print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
 
 def card(
     distilled: DistilledSet,
-    rows: Mapping[str, Any],
+    rows: Mapping[str, Row],
     versions: Mapping[str, str],
     files: Mapping[str, str] | None = None,
 ) -> str:
@@ -61,7 +61,7 @@ def card(
 
     Args:
         distilled: the set.
-        rows: of ``results.json``; may be empty.
+        rows: what it is worth, and what it is compared with; may be empty.
         versions: of the software that made the set.
         files: what lies beside it in an export, by name.
     """
@@ -116,8 +116,8 @@ def _title(distilled: DistilledSet) -> str:
     return f"{len(distilled)} image-text pairs {how} from {_source(distilled)}"
 
 
-def _summary(distilled: DistilledSet, rows: Mapping[str, Any]) -> str:
-    real = f"{rows['full data']['pairs']:,} " if "full data" in rows else ""
+def _summary(distilled: DistilledSet, rows: Mapping[str, Row]) -> str:
+    real = f"{rows[FULL_DATA].pairs:,} " if FULL_DATA in rows else ""
     what = (
         f"{len(distilled)} synthetic pairs that stand for the {real}real ones"
         if distilled.config.selection.kind is None
@@ -192,19 +192,8 @@ def _worth(distilled: DistilledSet) -> str:
     )
 
 
-def _recalls(rows: Mapping[str, Any]) -> str:
-    def cell(value: Mapping[str, float]) -> str:
-        return f"{value['mean']:.1f} ± {value['std']:.1f}"
-
-    head = ("", "pairs", *(metric_label(metric) for metric in METRICS), "mean")
-    lines = (
-        (
-            name,
-            f"{row['pairs']:,}",
-            *(cell(row["recall"]["chosen"][metric]) for metric in (*METRICS, "mean")),
-        )
-        for name, row in rows.items()
-    )
+def _recalls(rows: Mapping[str, Row]) -> str:
+    head, *lines = recall_table(rows)
     return _table(head, lines)
 
 

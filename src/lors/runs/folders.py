@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from lors.config import Config, difference, load_config
-from lors.evaluation.results import MeasuredRow
+from lors.evaluation.results import Results
 from lors.files import artifacts
 from lors.system.errors import InputError
 
@@ -82,42 +79,30 @@ def check_data(out: Path, fingerprint: str) -> None:
         )
 
 
-def read_results(out: Path, config: Config) -> dict[str, Any]:
+def read_results(out: Path, config: Config) -> Results:
     """The results of this run so far; those of a shorter run do not count."""
-    empty = {
-        "iterations": config.distill.iterations,
-        "seconds_to_distil": None,
-        "peak_memory": None,
-        "versions": artifacts.versions(),
-        "rows": {},
-    }
     results = saved_results(out)
-    return results if results.get("iterations") == config.distill.iterations else empty
+    if results.iterations == config.distill.iterations:
+        return results
+    return Results(
+        iterations=config.distill.iterations,
+        seconds_to_distil=None,
+        peak_memory=None,
+        versions=artifacts.versions(),
+        rows={},
+    )
 
 
-def saved_results(out: Path) -> dict[str, Any]:
-    """The content of ``results.json``; without the file, only that there are no rows.
+def saved_results(out: Path) -> Results:
+    """The content of ``results.json``; without the file, results without rows.
 
     Raises:
         InputError: it is damaged.
     """
     path = out / RESULTS
-    empty: dict[str, Any] = {"seconds_to_distil": None, "peak_memory": None, "rows": {}}
     if not path.is_file():
-        return empty
+        return Results()
     try:
-        results = {**empty, **json.loads(path.read_text("utf-8"))}
-        _Results.model_validate(results)
-        return results
+        return Results.model_validate(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: delete it and run again") from None
-
-
-class _Results(BaseModel):
-    """What is read of ``results.json``."""
-
-    model_config = ConfigDict(strict=True)
-
-    seconds_to_distil: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
-    peak_memory: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
-    rows: dict[str, MeasuredRow]

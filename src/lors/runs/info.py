@@ -74,7 +74,6 @@ def _describe_run(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(path)!r} is not a run directory: it holds no {CONFIG}")
     facts: dict[str, Any] = {"kind": "run directory"}
     facts |= {f"file {f.name}": f"{f.stat().st_size:,} bytes" for f in sorted(path.iterdir())}
-    for name, row in saved_results(path)["rows"].items():
-        mean = row["recall"]["chosen"]["mean"]
-        facts[f"mean recall, {name}"] = f"{mean['mean']:.1f} ± {mean['std']:.1f}"
+    for name, row in saved_results(path).rows.items():
+        facts[f"mean recall, {name}"] = str(row.recall.mean)
     return facts

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lors.config import load_config
+from lors.evaluation.results import Results
 from lors.runs.folders import LOG, SET, saved_results
 from lors.runs.metrics import read_metrics
 from lors.sets.distilled import DistilledSet
@@ -51,7 +52,7 @@ class Run:
         self.progress = progress
 
     @cached_property
-    def results(self) -> dict[str, Any]:
+    def results(self) -> Results:
         """The content of ``results.json``; its ``rows`` are empty for a set alone."""
         return saved_results(self.folder)
 

@@ -17,7 +17,8 @@ from lors.distillation.loop import Distillation, distill
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data, random_pairs
-from lors.evaluation.tuning import rates_label, trial, tune, val_recall
+from lors.evaluation.results import DISTILLED, FULL_DATA, RANDOM_PAIRS, SELECTED, Results, Row
+from lors.evaluation.tuning import rates_label, trial, tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
 from lors.losses import Loss
@@ -50,7 +51,7 @@ from lors.trackers.watch import Watch, watching
 
 __all__ = ["evaluate_set", "run"]
 
-REFERENCES = ("full data", "random pairs")
+REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 
 
 def run(
@@ -59,7 +60,7 @@ def run(
     progress: Progress | None = None,
     references: bool = True,
     data_parallel: bool = False,
-) -> dict[str, Any]:
+) -> Results:
     """Distil a dataset, or select from it, and show what the result is worth.
 
     A run that was interrupted continues where it stopped; a finished one is not repeated.
@@ -73,8 +74,8 @@ def run(
             trajectories.
 
     Returns:
-        The content of ``results.json``: rows with recalls, by name; how long making the set took,
-        in seconds, and the peak memory of its last sitting, in bytes.
+        What ``results.json`` holds: a row of recalls for the set and for each reference, how long
+        making the set took, and the peak memory of its last sitting.
 
     Raises:
         InputError: bad configuration or data, or a directory that holds another run.
@@ -82,10 +83,10 @@ def run(
     out, config = Path(out), resolve(config)
     config = _with_trajectories(config, out, data_parallel)
     ranks.first(lambda: check_folder(out, config))
-    row = "distilled set" if config.selection.kind is None else "selected set"
+    row = DISTILLED if config.selection.kind is None else SELECTED
     wanted = [*(REFERENCES if references else ()), row]
-    results = ranks.first(lambda: read_results(out, config))
-    if all(name in results["rows"] for name in wanted):
+    results = _known_results(out, config)
+    if all(name in results for name in wanted):
         return results
     check_trackers(config.trackers)
     setting, logbook = Setting(config, progress, data_parallel=data_parallel), Logbook(out)
@@ -94,22 +95,29 @@ def run(
     start = start_pairs(setting) if config.selection.kind is None else None
     with sole_user(out):
         ranks.first(lambda: _take_over(out, setting))
-        results = ranks.first(lambda: read_results(out, config))
+        results = _known_results(out, config)
         with watching(setting, out, logbook.reached()) as watch:
+            cost: dict[str, float] = {}
             if start is not None:
                 made = _distil(setting, start, out, logbook, watch)
-                results["seconds_to_distil"] = logbook.seconds()
+                cost["seconds_to_distil"] = logbook.seconds()
             else:
                 made = _select(setting, out)
-            results["peak_memory"] = max(results["peak_memory"] or 0, peak_memory(setting.device))
+            cost["peak_memory"] = max(results.peak_memory or 0, peak_memory(setting.device))
+            results = results.model_copy(update=cost)
             for name in wanted:
-                if name not in results["rows"]:
-                    results["rows"][name] = _measure(name, setting, made)
+                if name not in results:
+                    results = results.with_row(name, _measure(name, setting, made))
                     if name == wanted[-1]:  # first, because all rows say that the run has ended
-                        _write(out / CARD, card(made, results["rows"], artifacts.versions()))
-                    _write(out / RESULTS, json.dumps(results, indent=2))
-            watch.end(made, results["rows"])
+                        _write(out / CARD, card(made, results.rows, artifacts.versions()))
+                    _write(out / RESULTS, json.dumps(results.content(), indent=2))
+            watch.end(made, results.rows)
     return results
+
+
+def _known_results(out: Path, config: Config) -> Results:
+    """The results of this run so far, as rank 0 reads them."""
+    return Results.model_validate(ranks.first(lambda: read_results(out, config).content()))
 
 
 def _take_over(out: Path, setting: Setting) -> None:
@@ -124,7 +132,7 @@ def _take_over(out: Path, setting: Setting) -> None:
 
 def evaluate_set(
     path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
-) -> dict[str, Any]:
+) -> Row:
     """Train fresh networks on a saved set and measure their recall.
 
     Args:
@@ -133,7 +141,7 @@ def evaluate_set(
         progress: who to tell about long work.
 
     Returns:
-        One row, as in ``results.json``.
+        The recalls of these networks, as a row of a run's results.
     """
     distilled = DistilledSet.load(path)
     made_with = distilled.config.encoder
@@ -175,22 +183,22 @@ def _save(made: DistilledSet, path: Path) -> None:
         made.save(path)
 
 
-def _measure(name: str, setting: Setting, made: DistilledSet) -> dict[str, Any]:
+def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     """One row of the results: a reference, or the set that was made."""
     config = setting.config
-    if name == "full data":
+    if name == FULL_DATA:
         note = f"nce, {rates_label(config.experts.rates())}"
         row = _row(full_data(setting), len(setting.real["train"]), note=note)
-    elif name == "random pairs":
-        reached, chosen = random_pairs(setting)
-        row = _row(reached, config.distill.budget, note=chosen)
+    elif name == RANDOM_PAIRS:
+        reached, best = random_pairs(setting)
+        row = _row(reached, config.distill.budget, note=str(best))
     else:
         reached = _evaluate(setting, made, made.loss)
         row = _row(reached, len(made), made.storage(), _how_trained(made))
-    mean, least = row["recall"]["chosen"]["mean"]["mean"], chance(setting.real["test"].owner).mean
-    if near_chance(mean, least):
+    least = chance(setting.real["test"].owner).mean
+    if near_chance(row.mean, least):
         setting.progress.say(
-            f"Warning: the recall of {name} is {mean:.2f}, near chance ({least:.2f})."
+            f"Warning: the recall of {name} is {row.mean:.2f}, near chance ({least:.2f})."
         )
     return row
 
@@ -239,7 +247,10 @@ def _distil(
             setting.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
             state.slow_down(error.part)
             logbook.checkpoint(state)
-    loss = config.loss if config.learns_rates() else tune(setting, pairs)
+    loss = config.loss
+    if not config.learns_rates():
+        best = tune(setting, pairs)
+        loss, pairs = best.loss, with_rates(pairs, best.rates)
     distilled = setting.distilled(pairs, loss)
     _save(distilled, out / SET)
     return distilled
@@ -262,8 +273,9 @@ def _select(setting: Setting, out: Path) -> DistilledSet:
     assert kind is not None
     (chosen, scores), captions = select(setting, kind, config.distill.budget)
     pairs = setting.plain_pairs(chosen, captions)
-    loss = tune(setting, pairs)
-    selected = setting.distilled(pairs, loss, SimilarityConfig(kind="identity"))
+    best = tune(setting, pairs)
+    pairs = with_rates(pairs, best.rates)
+    selected = setting.distilled(pairs, best.loss, SimilarityConfig(kind="identity"))
     if ranks.rank() == 0:
         _write_list(chosen, scores, captions, setting.pairs.splits["train"].captions, out)
     _save(selected, out / SET)
@@ -305,13 +317,11 @@ def _evaluate(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Out
     return outcomes(seeds, reached, setting.progress, "train on the set")
 
 
-def _row(
-    reached: list[Outcome], pairs: int, storage: float | None = None, note: str = ""
-) -> dict[str, Any]:
-    return {
-        "pairs": pairs,
-        "storage": pairs if storage is None else storage,
-        "networks": len(reached),
-        "note": note,
-        "recall": summarise(reached),
-    }
+def _row(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
+    return Row(
+        pairs=pairs,
+        storage=pairs if storage is None else storage,
+        networks=len(reached),
+        note=note,
+        recall=summarise(reached),
+    )

@@ -60,7 +60,7 @@ def export(run: Run, out: Path) -> None:
         files[SET] = "the set itself, for `lors`: all of this in full precision"
         (folder / "config.yaml").write_text(_configuration(run), "utf-8")
         files["config.yaml"] = "the configuration it was made with"
-        about = card(run.distilled, run.results["rows"], header["versions"], files)
+        about = card(run.distilled, run.results.rows, header["versions"], files)
         (folder / CARD).write_text(about, "utf-8")
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.results import LABELS, Row
 from lors.sets.distilled import DistilledSet, as_pixels
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -59,7 +59,7 @@ class Watch:
         if self._trackers and "recall" in record:
             self._pictures(record["iteration"], pairs)
 
-    def end(self, made: DistilledSet, rows: Mapping[str, Any]) -> None:
+    def end(self, made: DistilledSet, rows: Mapping[str, Row]) -> None:
         """The set as it is kept, and the table of results.
 
         Their step is that after the last iteration, so that a run that goes on replaces them.
@@ -72,7 +72,7 @@ class Watch:
         pairs, recalls = self._nearest(made.pairs), _recalls(rows)
         for tracker in self._trackers:
             tracker.table(step, "pairs", ("pair", "nearest caption", "cosine", "s_ii"), pairs)
-            tracker.table(step, "results", ("set", "pairs", "storage", *_LABELS), recalls)
+            tracker.table(step, "results", ("set", "pairs", "storage", *LABELS), recalls)
 
     def _pictures(self, step: int, pairs: SyntheticPairs) -> None:
         pictures = {
@@ -99,16 +99,8 @@ class Watch:
         ]
 
 
-_LABELS = (*(metric_label(metric) for metric in METRICS), "mean")
-
-
-def _recalls(rows: Mapping[str, Any]) -> list[tuple[str | float, ...]]:
+def _recalls(rows: Mapping[str, Row]) -> list[tuple[str | float, ...]]:
     return [
-        (
-            name,
-            row["pairs"],
-            row["storage"],
-            *(row["recall"]["chosen"][metric]["mean"] for metric in (*METRICS, "mean")),
-        )
+        (name, row.pairs, row.storage, *(s.mean for s in row.recall.by_label().values()))
         for name, row in rows.items()
     ]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from lors.compare.results import Record, write_results
+from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant
 from lors.evaluation.recall import METRICS
+from lors.evaluation.results import MeanRecall, Statistic
 from lors.show.report.comparison import comparison_content, is_comparison
 from lors.system.errors import InputError
 from tests.show.report.reading import blocks_of, section_of
@@ -18,11 +19,11 @@ TABLE = Table(
     rows=(Variant(label="8 pairs", preset="tiny"), Variant(label="16 pairs", preset="tiny")),
     columns=(Variant(label="Random"), Variant(label="LoRS"), Variant(label="DC")),
 )
-REFERENCE = {
-    "rows": ["8 pairs", "16 pairs"],
-    "columns": ["Random", "LoRS", "DC"],
-    "recall": {"mean": {"mean": 43.21, "std": 0.5}},
-}
+REFERENCE = Reference(
+    rows=["8 pairs", "16 pairs"],
+    columns=["Random", "LoRS", "DC"],
+    recall=MeanRecall(mean=Statistic(mean=43.21, std=0.5)),
+)
 
 
 def record(row: str, column: str, seed: int, value: float, seconds: float | None = None) -> Record:

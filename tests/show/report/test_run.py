@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from lors.config import load_config
 from lors.evaluation.recall import METRICS
-from lors.runs.folders import RESULTS, SET
+from lors.runs.folders import SET
 from lors.runs.opened import Run
 from lors.runs.pipeline import run
 from lors.show.report.measured import curves_section
@@ -32,21 +31,20 @@ def content(tiny_run: Path) -> dict[str, Any]:
 
 
 def test_recalls_are_those_of_the_results(content: dict[str, Any], tiny_run: Path) -> None:
-    rows = json.loads((tiny_run / RESULTS).read_text())["rows"]
+    rows = Run(tiny_run).results.rows
     _, bars, table, _ = section_of(content, "Recall")["blocks"]
-    means = {name: row["recall"]["chosen"]["mean"] for name, row in rows.items()}
+    means = {name: row.recall.mean for name, row in rows.items()}
     found = {bar["name"]: (bar["mean"], bar["deviation"]) for bar in bars["groups"][0]["bars"]}
-    assert found == {name: (mean["mean"], mean["std"]) for name, mean in means.items()}
+    assert found == {name: (mean.mean, mean.std) for name, mean in means.items()}
     for name, *cells in ([cell["text"] for cell in row] for row in table["rows"]):
-        chosen = rows[name]["recall"]["chosen"]
-        numbers = [f"{chosen[m]['mean']:.1f} ± {chosen[m]['std']:.1f}" for m in (*METRICS, "mean")]
-        assert cells == [str(rows[name]["pairs"]), *numbers]
+        numbers = [getattr(rows[name].recall, metric) for metric in (*METRICS, "mean")]
+        assert cells == [str(rows[name].pairs), *map(str, numbers)]
 
 
 def test_two_sentences_say_what_was_done_and_what_it_is_worth(
     content: dict[str, Any], tiny_run: Path
 ) -> None:
-    mean = Run(tiny_run).results["rows"]["distilled set"]["recall"]["chosen"]["mean"]["mean"]
+    mean = Run(tiny_run).results.distilled.mean
     done, worth = content["lead"]
     assert "the 200 training pairs of the built-in scenes, 7 synthetic pairs" in done
     assert f"mean recall of {mean:.1f} %" in worth

@@ -13,10 +13,9 @@ from pydantic import BaseModel, field_validator
 
 from lors.compare.cell import cell_name
 from lors.compare.render import Entry, Line
-from lors.compare.results import Record, lines
+from lors.compare.results import Record, Reference, lines
 from lors.compare.table import Table, Variant
 from lors.evaluation.recall import METRICS, metric_label
-from lors.evaluation.results import MeanRecall
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
 from lors.system.errors import InputError
@@ -41,10 +40,9 @@ def comparison_content(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InputError(f"{str(path)!r} is damaged: compare again") from None
     records, table = results.records, _table(results)
-    references = [reference.model_dump() for reference in results.full_data]
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     sections = [
-        _result_section(table, records, references),
+        _result_section(table, records, results.full_data),
         _every_recall_section(table, records),
         _time_section(table, records),
         _runs_section(records, folder, versions),
@@ -59,21 +57,13 @@ def comparison_content(folder: Path) -> dict[str, Any]:
     }
 
 
-class _Reference(BaseModel):
-    """The recall of the full data, and the rows and columns that it belongs to."""
-
-    rows: list[str]
-    columns: list[str]
-    recall: MeanRecall
-
-
 class _Results(BaseModel):
     """What is read of the results of a comparison."""
 
     title: str
     table: Table | None = None
     records: list[Record]
-    full_data: list[_Reference]
+    full_data: list[Reference]
     versions: dict[str, str]
 
     @field_validator("records")
@@ -121,7 +111,7 @@ def _victory(table: Table, winner: str, wins: int, contests: Sequence[dict[str, 
     entries = {name: e for name, e in first["entries"] if e.mean is not None}
     fast = table.measure == "seconds"
     ranking = sorted(entries, key=lambda name: entries[name].mean, reverse=not fast)
-    ours, next_best = (entries[name].text("", "", "±") for name in ranking[:2])
+    ours, next_best = (entries[name].text() for name in ranking[:2])
     return (
         f"{winner} is {'fastest' if fast else 'best'} in {wins} of {len(contests)} contests, "
         f"for {first['title']} with {ours} against {next_best} of {ranking[1]}."
@@ -142,7 +132,7 @@ def _contests(table: Table, mean: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def _result_section(
-    table: Table, records: Sequence[Record], references: Sequence[dict[str, Any]]
+    table: Table, records: Sequence[Record], references: Sequence[Reference]
 ) -> Block:
     mean = lines(table, records, _measure(table))
     what = "Seconds per iteration" if table.measure == "seconds" else "Mean recall on test (%)"
@@ -150,7 +140,7 @@ def _result_section(
         blocks.group(
             contest["title"],
             [
-                blocks.bar(name, e.mean, e.deviation, e.text("", "", "±"), e.best)
+                blocks.bar(name, e.mean, e.deviation, e.text(), e.best)
                 for name, e in contest["entries"]
                 if e.mean is not None
             ],
@@ -166,10 +156,11 @@ def _result_section(
     )
 
 
-def _full_data(table: Table, references: Sequence[dict[str, Any]], contest: str) -> float | None:
+def _full_data(table: Table, references: Sequence[Reference], contest: str) -> float | None:
     """The full data's mean recall where all of a contest shares one reference."""
-    axis = "columns" if table.best_in == "column" else "rows"
-    here = [r["recall"]["mean"]["mean"] for r in references if contest in r[axis]]
+    by_column = table.best_in == "column"
+    shared = [r for r in references if contest in (r.columns if by_column else r.rows)]
+    here = [reference.recall.mean.mean for reference in shared]
     return here[0] if len(here) == 1 and table.measure == "recall" else None
 
 
@@ -201,7 +192,7 @@ def _grid(
     """A table made of columns that all have the same names at their entries."""
 
     def cells(line: Sequence[tuple[str, Entry]]) -> list[Block]:
-        numbers = (blocks.cell(e.text("", "", "±"), marked and e.best) for _, e in line)
+        numbers = (blocks.cell(e.text(), marked and e.best) for _, e in line)
         return [blocks.cell(line[0][0]), *numbers]
 
     return blocks.table([corner, *titles], map(cells, zip(*columns, strict=True)))

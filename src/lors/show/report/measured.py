@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.results import MADE, Row, other_readings, recall_table
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
 
-__all__ = ["MADE", "curves_section", "recall_section"]
+__all__ = ["curves_section", "recall_section"]
 
 POINTS = 400
 """Of a long curve, so many averages are drawn: as many as there are pixels to see them."""
-MADE = ("distilled set", "selected set")
 
 
-def recall_section(rows: dict[str, Any]) -> Block | None:
+def recall_section(rows: Mapping[str, Row]) -> Block | None:
     if not rows:
         return None
-    chosen = {name: row["recall"]["chosen"] for name, row in rows.items()}
-    bars = (
-        blocks.bar(n, r["mean"]["mean"], r["mean"]["std"], _plus_minus(r["mean"]), n in MADE)
-        for n, r in chosen.items()
-    )
-    networks = max(row["networks"] for row in rows.values())
+    means = {name: row.recall.mean for name, row in rows.items()}
+    bars = (blocks.bar(n, m.mean, m.std, str(m), n in MADE) for n, m in means.items())
+    networks = max(row.networks for row in rows.values())
+    (head, *lines), others = recall_table(rows), other_readings(rows)
     return blocks.section(
         "Recall",
         blocks.text(
@@ -37,36 +35,23 @@ def recall_section(rows: dict[str, Any]) -> Block | None:
         ),
         blocks.bars(blocks.group("", bars)),
         blocks.table(
-            ["", "pairs", *map(metric_label, METRICS), "mean"],
-            (_recall_row(name, row["pairs"], chosen[name]) for name, row in rows.items()),
+            head,
+            ([blocks.cell(word, line[0] in MADE) for word in line] for line in lines),
         ),
         blocks.table(
-            ["", "storage in pairs", "trained with", "networks", *_readings(rows).values()],
-            (_protocol_row(name, row, rows) for name, row in rows.items()),
+            ["", "storage in pairs", "trained with", "networks", *others],
+            (
+                _protocol_row(name, row, [str(means[name]) for means in others.values()])
+                for name, row in rows.items()
+            ),
             fold="How they were trained, and other readings",
         ),
     )
 
 
-def _recall_row(name: str, pairs: int, recall: dict[str, Any]) -> list[Block]:
-    numbers = (_plus_minus(recall[metric]) for metric in (*METRICS, "mean"))
-    return [blocks.cell(text, name in MADE) for text in (name, f"{pairs:,}", *numbers)]
-
-
-def _protocol_row(name: str, row: dict[str, Any], rows: dict[str, Any]) -> list[Block]:
-    readings = (_plus_minus(row["recall"][reading]["mean"]) for reading in _readings(rows))
-    words = (name, f"{row['storage']:,.2f}", row["note"], str(row["networks"]), *readings)
+def _protocol_row(name: str, row: Row, readings: Sequence[str]) -> list[Block]:
+    words = (name, f"{row.storage:,.2f}", row.note, str(row.networks), *readings)
     return [blocks.cell(word, name in MADE) for word in words]
-
-
-def _readings(rows: dict[str, Any]) -> dict[str, str]:
-    """Readings besides the chosen epoch that all rows have, with their titles."""
-    titles = {"last": "mean, last epoch", "legacy": "mean, best on test (legacy)"}
-    return {k: t for k, t in titles.items() if all(k in row["recall"] for row in rows.values())}
-
-
-def _plus_minus(value: dict[str, float]) -> str:
-    return f"{value['mean']:.1f} ± {value['std']:.1f}"
 
 
 def curves_section(metrics: list[dict[str, Any]]) -> Block | None:

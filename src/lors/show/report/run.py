@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from lors.config import Config
+from lors.evaluation.results import FULL_DATA, MADE, RANDOM_PAIRS
 from lors.files.artifacts import open_artifact
 from lors.runs.folders import SET
 from lors.runs.opened import Run
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
-from lors.show.report.measured import MADE, curves_section, recall_section
+from lors.show.report.measured import curves_section, recall_section
 from lors.show.report.pairs import PairView
 from lors.show.report.similarity import in_words, matrix_of, mined_blocks
 
@@ -32,7 +33,7 @@ def run_content(run: Run, path: Path) -> dict[str, Any]:
     view = PairView(run, similarity)
     pairs = view.content()
     sections = [
-        recall_section(run.results["rows"]),
+        recall_section(run.results.rows),
         curves_section(run.metrics),
         _pairs_section(view),
         _similarity_section(run.config, view.similarity),
@@ -57,12 +58,12 @@ def _name(path: Path) -> str:
 
 def _what_was_done(run: Run) -> str:
     config, count = run.distilled.config, len(run.distilled)
-    everything = run.results["rows"].get("full data", {}).get("pairs")
+    everything = run.results.full_data.pairs if FULL_DATA in run.results else None
     data = "the built-in scenes" if config.data.source == "scenes" else config.data.title()
     source = f"{f'the {everything:,} training pairs of ' if everything else ''}{data}"
     if config.selection.kind is not None:
         return f"From {source}, {config.selection.kind} selection chose {count} real pairs."
-    seconds = run.results["seconds_to_distil"]
+    seconds = run.results.seconds_to_distil
     how_long = f" in {config.distill.iterations:,} iterations"
     how_long += f" and {duration(seconds)}" if seconds else ""
     return (
@@ -77,21 +78,18 @@ def _what_it_is_worth(run: Run) -> str:
         return "What they are worth has not been measured."
     sentence = f"Fresh networks trained on them reach a mean recall of {means['made']:.1f} %"
     against = []
-    if means.get("random pairs"):
-        ratio = means["made"] / means["random pairs"]
+    if means.get(RANDOM_PAIRS):
+        ratio = means["made"] / means[RANDOM_PAIRS]
         against.append(f"{ratio:.1f} times that of random pairs of equal storage")
-    if means.get("full data"):
-        against.append(f"{100 * means['made'] / means['full data']:.0f} % of the full data's")
+    if means.get(FULL_DATA):
+        against.append(f"{100 * means['made'] / means[FULL_DATA]:.0f} % of the full data's")
     return f"{sentence} on the test split{': ' if against else ''}{' and '.join(against)}."
 
 
 def _means(run: Run) -> dict[str, float]:
     """The mean recall of the set that was made, and of what it is compared with."""
-    rows = run.results["rows"].items()
-    return {
-        "made" if name in MADE else name: row["recall"]["chosen"]["mean"]["mean"]
-        for name, row in rows
-    }
+    rows = run.results.rows.items()
+    return {"made" if name in MADE else name: row.mean for name, row in rows}
 
 
 def _notes(view: PairView, path: Path) -> list[str]:
@@ -112,13 +110,13 @@ def _tiles(run: Run) -> Block:
     means, entries = _means(run), []
     if "made" in means:
         entries.append((f"{means['made']:.1f} %", "mean recall on test"))
-        if means.get("random pairs"):
-            entries.append((f"{means['made'] / means['random pairs']:.1f} ×", "random pairs"))
-        if means.get("full data"):
-            entries.append((f"{100 * means['made'] / means['full data']:.0f} %", "of full data"))
+        if means.get(RANDOM_PAIRS):
+            entries.append((f"{means['made'] / means[RANDOM_PAIRS]:.1f} ×", "random pairs"))
+        if means.get(FULL_DATA):
+            entries.append((f"{100 * means['made'] / means[FULL_DATA]:.0f} %", "of full data"))
     entries.append((f"{len(run.distilled):,}", "pairs"))
-    if run.results["seconds_to_distil"]:
-        entries.append((duration(run.results["seconds_to_distil"]), "to distil"))
+    if run.results.seconds_to_distil:
+        entries.append((duration(run.results.seconds_to_distil), "to distil"))
     return blocks.tiles(*entries)
 
 
@@ -150,7 +148,7 @@ def _similarity_section(config: Config, matrix: np.ndarray) -> Block:
 
 
 def _facts_section(run: Run) -> Block:
-    distilled, seconds = run.distilled, run.results["seconds_to_distil"]
+    distilled, seconds = run.distilled, run.results.seconds_to_distil
     config = distilled.config
     with open_artifact(run.set_path) as (header, _):
         versions = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
