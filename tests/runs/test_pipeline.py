@@ -10,10 +10,11 @@ import torch
 
 from lors import load_config
 from lors.config import Config
+from lors.evaluation.evaluate import evaluate_set
 from lors.files.artifacts import load
 from lors.matching import MATCHERS, Setting
 from lors.runs.folders import saved_results
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.sets.synthetic import SyntheticPairs
 from lors.system.errors import DivergedError, InputError
 

@@ -23,13 +23,14 @@ from lors.compare.cell import Cell
 from lors.compare.results import Record, Reference, record_of, write_results
 from lors.compare.table import Table
 from lors.config import Config
+from lors.evaluation.evaluate import evaluate_set
 from lors.evaluation.protocol import summarise
 from lors.evaluation.references import full_data
 from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.setting import resolve, setting_of
 from lors.system import ranks
 from lors.system.devices import find_device
