@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data import Pairs, load_pairs
+from lors.data import Decoded, load_pairs
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 
