@@ -147,7 +147,7 @@ class Pairs:
         given = {"train": given_arrays(images, texts, owner, captions)}
         for name, split in (("val", val), ("test", test)):
             if split is not None:
-                given[name] = given_arrays(*split, what=f"{name} ")
+                given[name] = given_arrays(split[0], split[1], *split[2:3], what=f"{name} ")
         return cls({"source": "arrays"}, given)
 
     @classmethod
