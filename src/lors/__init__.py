@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from lors.config import load_config
     from lors.evaluation.protocol import measure, train_on
     from lors.evaluation.recall import recall
+    from lors.evaluation.results import Results, Row
     from lors.runs.pipeline import evaluate_set, run
     from lors.sets.distilled import DistilledSet
     from lors.setting.workbench import Workbench
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DistilledSet",
+    "Results",
     "Retriever",
+    "Row",
     "Workbench",
     "evaluate_set",
     "load_config",
@@ -28,7 +31,9 @@ __all__ = [
 
 _HOMES = {
     "DistilledSet": "sets.distilled",
+    "Results": "evaluation.results",
     "Retriever": "share.retriever",
+    "Row": "evaluation.results",
     "Workbench": "setting.workbench",
     "evaluate_set": "runs.pipeline",
     "load_config": "config",

@@ -65,7 +65,7 @@ def _joined() -> Iterator[None]:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
     console.quiet = os.environ["RANK"] != "0"
     with Display("loading PyTorch") as display, ExitStack() as stack:
-        from lors import ranks  # here, because torch takes seconds to import
+        from lors.system import ranks  # here, because torch takes seconds to import
 
         display.doing("waiting for the other processes")
         stack.enter_context(ranks.joined())
