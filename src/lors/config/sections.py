@@ -17,7 +17,7 @@ from lors.config.names import (
     STARTS,
     check_text_trunk,
 )
-from lors.system.errors import InputError
+from lors.system.errors import InputError, suggestion
 
 __all__ = [
     "DataConfig",
@@ -65,7 +65,10 @@ def _expanded(path: Path) -> Path:
 
 def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
-    return name if name in SELECTIONS else STARTS.check(name)
+    known = [*STARTS, *SELECTIONS]
+    if name not in known:
+        raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
+    return name
 
 
 UserPath = Annotated[Path, AfterValidator(_expanded)]
