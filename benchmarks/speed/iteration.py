@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.speed.meta_gradient import reference
 from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.config import load_config
-from lors.config.matching import TrajectoryOptions
+from lors.config.matchers import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore, experts_of
 from lors.matching import matcher_of

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lors.config import load_config
+    from lors.evaluation.evaluate import evaluate_set
     from lors.evaluation.protocol import measure, train_on
     from lors.evaluation.recall import recall
-    from lors.runs.pipeline import evaluate_set, run
+    from lors.runs.pipeline import run
     from lors.sets.distilled import DistilledSet
     from lors.setting import Setting
     from lors.share.retriever import Retriever
@@ -30,7 +31,7 @@ _HOMES = {
     "DistilledSet": "sets.distilled",
     "Retriever": "share.retriever",
     "Setting": "setting",
-    "evaluate_set": "runs.pipeline",
+    "evaluate_set": "evaluation.evaluate",
     "load_config": "config",
     "measure": "evaluation.protocol",
     "recall": "evaluation.recall",

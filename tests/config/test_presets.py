@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lors.config import Config, difference, load_config, presets
-from lors.config.matching import TrajectoryOptions
+from lors.config.matchers import TrajectoryOptions
 from lors.sets.synthetic import pairs_within
 
 PAPER = Path(__file__).resolve().parents[3] / "shared/paper/lors.tex"

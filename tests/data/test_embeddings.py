@@ -15,9 +15,9 @@ from lors import load_config, run
 from lors.config import DataConfig
 from lors.data import load_pairs
 from lors.data.shards import Shard
+from lors.evaluation.evaluate import evaluate_set
 from lors.experts import experts_of
 from lors.files.arrays import read_tensor
-from lors.runs.pipeline import evaluate_set
 from lors.sets.distilled import DistilledSet
 from lors.setting import setting_of
 from lors.system.errors import InputError

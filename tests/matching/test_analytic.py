@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.config.matching import AnalyticOptions
+from lors.config.matchers import AnalyticOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import EncodedSplit
 from lors.matching import matcher_of

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.config.matching import CovarianceOptions
+from lors.config.matchers import CovarianceOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.losses import nce

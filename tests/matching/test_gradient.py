@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.config.matching import GradientOptions
+from lors.config.matchers import GradientOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.matching import matcher_of

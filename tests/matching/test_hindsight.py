@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.config.matching import HindsightOptions
+from lors.config.matchers import HindsightOptions
 from lors.distillation.loop import Distillation
 from lors.evaluation.tuning import val_recall
 from lors.experts import experts_of

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lors.config import load_config
-from lors.config.matching import JointDistributionOptions
+from lors.config.matchers import JointDistributionOptions
 from lors.encoders import EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.matching import matcher_of

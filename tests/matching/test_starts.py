@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.config.matching import TrajectoryOptions
+from lors.config.matchers import TrajectoryOptions
 from lors.experts import TrajectoryStore
 from lors.matching import Matcher, matcher_of
 from lors.matching.starts import Starts

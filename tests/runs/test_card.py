@@ -13,10 +13,11 @@ from safetensors.torch import load_file
 from torch import nn
 
 from lors import load_config
+from lors.evaluation.evaluate import evaluate_set
 from lors.runs.card import card
 from lors.runs.folders import CARD, SET
 from lors.runs.opened import Run
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
 from lors.setting import setting_of
 from lors.share.export import export

@@ -19,6 +19,7 @@ import torch
 from lors.compare import compare, own_table
 from lors.config import load_config
 from lors.distillation.loop import Distillation
+from lors.evaluation.evaluate import evaluate_set
 from lors.evaluation.protocol import Outcome
 from lors.evaluation.recall import Recall
 from lors.evaluation.results import Row
@@ -29,7 +30,7 @@ from lors.matching import MATCHERS
 from lors.matching.trajectory import TrajectoryMatcher
 from lors.runs.folders import SET
 from lors.runs.logbook import Logbook
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs

@@ -12,10 +12,11 @@ import torch
 from lors import load_config
 from lors.config import Config
 from lors.config.matching import MatchingOptions
+from lors.evaluation.evaluate import evaluate_set
 from lors.files.artifacts import load
 from lors.matching import MATCHERS
 from lors.runs.folders import saved_results
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.system.errors import DivergedError, InputError

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from lors.config import load_config
+from lors.evaluation.evaluate import evaluate_set
 from lors.experts import experts_of
 from lors.files.tables import read_csv
 from lors.runs.folders import SET
-from lors.runs.pipeline import evaluate_set, run
+from lors.runs.pipeline import run
 from lors.selection import SELECTIONS, select
 from lors.sets.distilled import DistilledSet
 from lors.setting import Setting, setting_of

@@ -149,7 +149,7 @@ def evaluate(
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
     with Display(LOADING) as display:
-        from lors.runs.pipeline import evaluate_set
+        from lors.evaluation.evaluate import evaluate_set
 
         display.doing(PREPARING)
         row = evaluate_set(distilled, changes, display)

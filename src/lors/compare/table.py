@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
 from lors.config import Config, find_method, load_config
-from lors.config.matching import options_of
+from lors.config.options import options_of
 from lors.system.errors import InputError, choose
 
 __all__ = [

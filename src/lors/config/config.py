@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
-from lors.config.matching import MatchingOptions, TrajectoryOptions, matching_options
+from lors.config.matchers import TrajectoryOptions
+from lors.config.matching import MatchingOptions
 from lors.config.names import TRACKERS
+from lors.config.options import matching_options
 from lors.config.sections import (
     DataConfig,
     DistillConfig,
@@ -16,12 +18,10 @@ from lors.config.sections import (
     EvaluateConfig,
     Expected,
     ExpertsConfig,
-    LossName,
-    Section,
-    Seed,
     SelectionConfig,
     SimilarityConfig,
 )
+from lors.config.types import LossName, Section, Seed
 
 __all__ = ["Config"]
 

@@ -17,8 +17,8 @@ import yaml
 from pydantic import ValidationError
 
 from lors.config.config import Config
-from lors.config.matching import options_of
 from lors.config.methods import Method, find_method, methods
+from lors.config.options import options_of
 from lors.config.sentences import sentence
 from lors.config.upgrade import upgraded
 from lors.system.errors import InputError, shortened, suggestion

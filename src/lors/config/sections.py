@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from lors.config.names import (
-    HEADS,
-    LOSSES,
     SELECTIONS,
     SIMILARITIES,
     SOURCES,
     STARTS,
     check_text_trunk,
+)
+from lors.config.types import (
+    LARGE,
+    Count,
+    Epochs,
+    HeadName,
+    LossName,
+    Number,
+    Part,
+    Rate,
+    Section,
+    Seed,
+    SplitName,
+    UserPath,
+    Weight,
+    weights,
 )
 from lors.system.errors import InputError, suggestion
 
@@ -32,57 +44,12 @@ __all__ = [
 ]
 
 
-def _not_tiny(value: float) -> float:
-    if value < TINY:
-        raise ValueError(f"should be at least {TINY}")
-    return value
-
-
-# These bounds are far beyond use. Without them, a slip of the keyboard or a stranger's file
-# overflows somewhere deep in torch, or takes all memory.
-LARGE, TINY = 1e30, 1e-12
-Count = Annotated[int, Field(gt=0, le=10**12)]
-Number = Annotated[int, Field(ge=0, le=10**12)]
-Epochs = Annotated[int, Field(gt=0, le=10**5)]
-Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Rate = Annotated[float, Field(gt=0, le=LARGE, allow_inf_nan=False), AfterValidator(_not_tiny)]
-Weight = Annotated[float, Field(ge=0, le=LARGE, allow_inf_nan=False)]
-Part = Literal["images", "texts", "similarity", "rates"]
-SplitName = Literal["train", "val", "test"]
-HeadName = Annotated[str, AfterValidator(HEADS.check)]
-LossName = Annotated[str, AfterValidator(LOSSES.check)]
-
-
-def _expanded(path: Path) -> Path:
-    """``~`` is the home folder."""
-    if len(str(path)) > 4096 or any(len(os.fsencode(part)) > 255 for part in path.parts):
-        raise ValueError("should be a path, and is longer than any")
-    try:
-        return path.expanduser()
-    except RuntimeError as error:  # there is no such user
-        raise ValueError(str(error)) from None
-
-
 def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
     known = [*STARTS, *SELECTIONS]
     if name not in known:
         raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
     return name
-
-
-UserPath = Annotated[Path, AfterValidator(_expanded)]
-
-
-def _weights(value: Any) -> Any:
-    """``none`` is no weights, and ``~`` the home folder."""
-    if not isinstance(value, str) or value == "none":
-        return None if value == "none" else value
-    return value if value == "hub" else str(_expanded(Path(value)))
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -122,7 +89,7 @@ class EncoderConfig(Section):
     """The dual encoder."""
 
     image: str = Field("nf_resnet_tiny", description="any timm model, or one of the paper's names")
-    image_weights: Annotated[str | None, BeforeValidator(_weights)] = Field(
+    image_weights: Annotated[str | None, BeforeValidator(weights)] = Field(
         None, description="hub, a local weight file, or none"
     )
     image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")

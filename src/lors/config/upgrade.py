@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lors.config.matching import options_of
+from lors.config.options import options_of
 
 __all__ = ["upgraded"]
 

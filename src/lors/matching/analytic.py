@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.config.matching import AnalyticOptions
+from lors.config.matchers import AnalyticOptions
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.encoders.encoded import mean_captions
 from lors.matching.matcher import add_gradients, whole_set

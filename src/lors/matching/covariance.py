@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lors.config.matching import CovarianceOptions
+from lors.config.matchers import CovarianceOptions
 from lors.losses import nce
 from lors.matching.distribution import mean_distance
 from lors.matching.matcher import add_gradients, whole_set

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lors.config.matching import DistributionOptions
+from lors.config.matchers import DistributionOptions
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.system.seeding import draw_seed

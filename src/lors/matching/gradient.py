@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lors.config.matching import GradientOptions
+from lors.config.matchers import GradientOptions
 from lors.matching.matcher import add_gradients
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting

@@ -7,7 +7,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from lors.config.matching import HindsightOptions
+from lors.config.matchers import HindsightOptions
 from lors.losses import soft_nce
 from lors.matching.matcher import add_gradients
 from lors.matching.teachers import Teachers

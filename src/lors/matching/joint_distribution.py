@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lors.config.matching import JointDistributionOptions
+from lors.config.matchers import JointDistributionOptions
 from lors.experts import experts_of
 from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs

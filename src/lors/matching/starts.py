@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lors.config import ExpertsConfig
-from lors.config.matching import TrajectoryOptions
+from lors.config.matchers import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts

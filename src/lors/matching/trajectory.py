@@ -10,7 +10,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from lors.config.matching import TrajectoryOptions
+from lors.config.matchers import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
 from lors.experts import experts_of
 from lors.losses import Loss

@@ -14,14 +14,13 @@ import numpy as np
 from lors.config import Config, SimilarityConfig, load_config
 from lors.distillation.health import Health, near_chance
 from lors.distillation.loop import Distillation, distill
-from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.evaluation.evaluate import row_of, set_row
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data, random_pairs
 from lors.evaluation.results import DISTILLED, FULL_DATA, RANDOM_PAIRS, SELECTED, Results, Row
-from lors.evaluation.tuning import rates_label, trial, tune, val_recall, with_rates
+from lors.evaluation.tuning import rates_label, tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
-from lors.losses import Loss
 from lors.matching import matcher_of
 from lors.runs.card import card
 from lors.runs.folders import (
@@ -39,17 +38,17 @@ from lors.runs.logbook import Logbook
 from lors.selection import select
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting import Setting, resolve, setting_of
+from lors.setting import Setting, resolve
 from lors.starts import start_pairs
 from lors.system import ranks
-from lors.system.errors import DivergedError, InputError
+from lors.system.errors import DivergedError
 from lors.system.locks import sole_user
 from lors.system.memory import forget_peak_memory, peak_memory
 from lors.system.progress import Progress
 from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
 
-__all__ = ["evaluate_set", "run"]
+__all__ = ["run"]
 
 REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 
@@ -130,35 +129,6 @@ def _take_over(out: Path, setting: Setting) -> None:
     artifacts.write_text(out / DATA, json.dumps(data, indent=2))
 
 
-def evaluate_set(
-    path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
-) -> Row:
-    """Train fresh networks on a saved set and measure their recall.
-
-    Args:
-        path: a distilled set.
-        overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
-        progress: who to tell about long work.
-
-    Returns:
-        The recalls of these networks, as a row of a run's results.
-    """
-    distilled = DistilledSet.load(path)
-    made_with = distilled.config.encoder
-    config = load_config(distilled.config.model_dump(mode="json"), overrides)
-    if config.encoder.space != made_with.space:
-        raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
-    setting = setting_of(config, progress, like=distilled)
-    if made_with.space == "features" and setting.image_trunk != distilled.image_trunk:
-        raise InputError(
-            f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
-            "no other trunk, weights or size can use: distil in space pixels to change them"
-        )
-    reached = _evaluate(setting, distilled, setting.loss)
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    return _row(reached, len(distilled), distilled.storage(), note)
-
-
 def _with_trajectories(config: Config, out: Path, data_parallel: bool) -> Config:
     """The configuration with as many trajectories as the run began with, or as there are ranks."""
     if config.distill.trajectories is not None or config.selection.kind is not None:
@@ -188,13 +158,12 @@ def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     config = setting.config
     if name == FULL_DATA:
         note = f"nce, {rates_label(config.experts.rates())}"
-        row = _row(full_data(setting), len(setting.real["train"]), note=note)
+        row = row_of(full_data(setting), len(setting.real["train"]), note=note)
     elif name == RANDOM_PAIRS:
         reached, best = random_pairs(setting)
-        row = _row(reached, config.distill.budget, note=str(best))
+        row = row_of(reached, config.distill.budget, note=str(best))
     else:
-        reached = _evaluate(setting, made, made.loss)
-        row = _row(reached, len(made), made.storage(), _how_trained(made))
+        row = set_row(setting, made)
     least = chance(setting.real["test"].owner).mean
     if near_chance(row.mean, least):
         setting.progress.say(
@@ -295,33 +264,3 @@ def _write_list(
         for image, score, caption in zip(chosen, scores, captions, strict=True)
     )
     write_csv(out / SELECTION, ("image", "score", "caption", "text"), rows)
-
-
-def _how_trained(made: DistilledSet) -> str:
-    config = made.config
-    if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
-
-
-def _evaluate(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
-    images, old = distilled.images_for(setting.flat.model), distilled.pairs
-    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    pairs.to(setting.device, setting.dtype)
-    inputs = frozen_inputs(pairs, setting.flat.model)
-
-    def reached(seed: int) -> Outcome:
-        return trial(setting, pairs, loss, "evaluation network", seed, inputs=inputs)
-
-    seeds = range(setting.config.evaluate.seeds)
-    return outcomes(seeds, reached, setting.progress, "train on the set")
-
-
-def _row(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
-    return Row(
-        pairs=pairs,
-        storage=pairs if storage is None else storage,
-        networks=len(reached),
-        note=note,
-        recall=summarise(reached),
-    )

@@ -26,7 +26,7 @@ from lors.encoders import (
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
+from lors.encoders.image import frozen_trunk, given_key, has_batch_norm, trunk_key
 from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
@@ -151,7 +151,7 @@ class Setting:
         """Identifies the image trunk with its weights."""
         config = self.config.encoder
         if self.given:
-            return f"given|{self.pairs.splits['train'].images.shape[1]}"
+            return given_key(self.pairs.splits["train"].images.shape[1])
         return trunk_key(config.image, config.image_weights, config.size())
 
     @cached_property

@@ -1,0 +1,84 @@
+"""Evaluating a set: fresh networks are trained on it, and their recall is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lors.config import load_config
+from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.evaluation.results import Row
+from lors.evaluation.tuning import rates_label, trial
+from lors.losses import Loss
+from lors.sets.distilled import DistilledSet
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting, setting_of
+from lors.system.errors import InputError
+from lors.system.progress import Progress
+
+__all__ = ["evaluate_set", "row_of", "set_row"]
+
+
+def evaluate_set(
+    path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+) -> Row:
+    """Train fresh networks on a saved set and measure their recall.
+
+    Args:
+        path: a distilled set.
+        overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
+        progress: who to tell about long work.
+
+    Returns:
+        The recalls of these networks, as a row of a run's results.
+    """
+    distilled = DistilledSet.load(path)
+    made_with = distilled.config.encoder
+    config = load_config(distilled.config.model_dump(mode="json"), overrides)
+    if config.encoder.space != made_with.space:
+        raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
+    setting = setting_of(config, progress, like=distilled)
+    if made_with.space == "features" and setting.image_trunk != distilled.image_trunk:
+        raise InputError(
+            f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
+            "no other trunk, weights or size can use: distil in space pixels to change them"
+        )
+    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
+    reached = _reached(setting, distilled, setting.loss)
+    return row_of(reached, len(distilled), distilled.storage(), note)
+
+
+def set_row(setting: Setting, distilled: DistilledSet) -> Row:
+    """What networks of a setting reach on a set, with the loss that it was made for."""
+    reached = _reached(setting, distilled, distilled.loss)
+    return row_of(reached, len(distilled), distilled.storage(), _how_trained(distilled))
+
+
+def row_of(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
+    return Row(
+        pairs=pairs,
+        storage=pairs if storage is None else storage,
+        networks=len(reached),
+        note=note,
+        recall=summarise(reached),
+    )
+
+
+def _how_trained(made: DistilledSet) -> str:
+    config = made.config
+    if not config.learns_rates():
+        return f"{config.loss}, {rates_label(made.rates)}"
+    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+
+
+def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+    images, old = distilled.images_for(setting.flat.model), distilled.pairs
+    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
+    pairs.to(setting.device, setting.dtype)
+    inputs = frozen_inputs(pairs, setting.flat.model)
+
+    def reached(seed: int) -> Outcome:
+        return trial(setting, pairs, loss, "evaluation network", seed, inputs=inputs)
+
+    seeds = range(setting.config.evaluate.seeds)
+    return outcomes(seeds, reached, setting.progress, "train on the set")
