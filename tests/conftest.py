@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import signal
 from collections.abc import Iterator
@@ -55,11 +56,18 @@ def tiny() -> Config:
 
 
 @pytest.fixture(scope="session")
-def bench(tiny: Config) -> Setting:
-    """A workbench of the smallest preset, with its experts trained."""
-    workbench = setting_of(tiny)
-    experts_of(workbench)
-    return workbench
+def setting(tiny: Config) -> Setting:
+    """That of the smallest preset, with its experts trained."""
+    made = setting_of(tiny)
+    experts_of(made)
+    return made
+
+
+def altered(setting: Setting, **parts: Any) -> Setting:
+    """A setting with other parts than its configuration would give it: ``real``, ``model``, …"""
+    other = copy.copy(setting)
+    vars(other).update({"flat": setting.flat, **parts})
+    return other
 
 
 @pytest.fixture(scope="session")
@@ -105,10 +113,10 @@ def embeddings_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def random_pairs(bench: Setting, rate: float = 0.1) -> SyntheticPairs:
-    """Real pairs of a workbench, as many as its budget holds."""
-    (images, _), captions = select(bench, "random", bench.config.distill.budget, 0)
-    pairs = bench.plain_pairs(images, captions)
+def random_pairs(setting: Setting, rate: float = 0.1) -> SyntheticPairs:
+    """Real pairs of a setting, as many as its budget holds."""
+    (images, _), captions = select(setting, "random", setting.config.distill.budget, 0)
+    pairs = setting.plain_pairs(images, captions)
     pairs.rates.data.fill_(rate)
     return pairs
 

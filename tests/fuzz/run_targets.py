@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from lors.setting.workbench import _read_similarity
 from PIL import Image
 
 from lors import DistilledSet
@@ -33,6 +32,7 @@ from lors.show.analysis.rows import read_rows
 from lors.show.figures import make_figure
 from lors.show.report.write import write_report
 from lors.similarity import Fixed, LowRank
+from lors.starts.similarity import _read as _read_similarity
 from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target
