@@ -24,7 +24,7 @@ MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpi
 CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.unsafe_load"}
 CALLS |= {"yaml.full_load", "torch.load", "torch.save", "torch.hub.load", "torch.jit.load"}
 CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput"}
-SAFE_LOADERS = {"yaml.SafeLoader", "_Loader"}
+SAFE_LOADERS = {"yaml.SafeLoader", "CSafeLoader", "_Loader"}
 """``_Loader`` is that of ``lors.config``, a ``yaml.SafeLoader`` that knows no aliases."""
 
 IMPORTED_AS = {

@@ -6,17 +6,24 @@ preset to start from or a method, and settings that replace the preset's.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
-from lors.config import Config, find_method, load_config
-from lors.config.options import options_of
+from lors.compare.variant import (
+    Variant,
+    configured,
+    matcher_options,
+    method_variant,
+    overrides_of,
+)
+from lors.config import find_method, load_config
+from lors.config.catalogue import sized
+from lors.config.parsing import package_data
 from lors.system.errors import InputError, choose
 
 __all__ = [
@@ -33,32 +40,6 @@ __all__ = [
 ]
 
 SCALES = ("full", "small")
-
-
-class Variant(BaseModel):
-    """One row or one column.
-
-    Args:
-        label: what the table calls it.
-        preset: the configuration to start from; a table's rows or its columns have one.
-        method: the method, if one is to take the place of the preset's.
-        set: settings, by dotted name, that make it what the label says.
-        defaults: settings that suit it, and that a user may override.
-        evaluate: settings that change only for the evaluation of a finished set.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    label: str
-    preset: str | None = None
-    method: str | None = None
-    set: dict[str, Any] = Field(default_factory=dict)
-    defaults: dict[str, Any] = Field(default_factory=dict)
-    evaluate: dict[str, Any] = Field(default_factory=dict)
-
-    def defining(self) -> tuple[str, ...]:
-        """The settings that make it what it is."""
-        return (*self.set, *(find_method(self.method).settings if self.method else ()))
 
 
 class Table(BaseModel):
@@ -93,7 +74,7 @@ class Table(BaseModel):
         for override in overrides:
             self._refuse_defining(override.partition("=")[0])
         cells = [
-            Cell(row.label, column.label, seed, *_configure(row, column, seed, fitting))
+            Cell(row.label, column.label, seed, *configured(row, column, seed, fitting))
             for row in self.rows
             for column in self.columns
             for fitting in [self._fitting(row, column, overrides)]
@@ -117,8 +98,8 @@ class Table(BaseModel):
 
     def _fitting(self, row: Variant, column: Variant, overrides: Sequence[str]) -> list[str]:
         """The overrides without options of matchers that only other cells have."""
-        own = _options(row, column)
-        others = {name for r in self.rows for c in self.columns for name in _options(r, c)}
+        own = matcher_options(row, column)
+        others = {name for r in self.rows for c in self.columns for name in matcher_options(r, c)}
         return [o for o in overrides if o.partition("=")[0] not in others - own]
 
     @property
@@ -127,51 +108,26 @@ class Table(BaseModel):
         return "column" if any(column.preset for column in self.columns) else "row"
 
 
-def _options(row: Variant, column: Variant) -> set[str]:
-    """The options of the matcher of a cell, by dotted name."""
-    methods = [find_method(each.method) for each in (row, column) if each.method]
-    kinds = [method.settings["matching.kind"] for method in methods if not method.selects]
-    return {f"matching.{name}" for kind in kinds for name in options_of(kind).model_fields}
-
-
-def _configure(
-    row: Variant, column: Variant, seed: int, overrides: Sequence[str]
-) -> tuple[Config, tuple[str, ...]]:
-    preset = column.preset or row.preset
-    if preset is None:
-        raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    method = column.method or row.method
-    found = None if method is None else find_method(method)
-    defaults = {**row.defaults, **(found.defaults if found else {}), **column.defaults}
-    defining = {**row.set, **column.set}
-    settings = [*overrides, *_overrides(defining), f"seed={seed}"]
-    config = load_config(preset, settings, found, defaults)
-    return config, _overrides({**row.evaluate, **column.evaluate})
-
-
-def _overrides(settings: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
-
-
-def tables() -> dict[str, str]:
-    """The YAML text of every table of the paper, by name."""
-    folder = files("lors") / "compare" / "tables"
-    found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
-    return dict(sorted(found.items()))
+@cache
+def tables() -> Mapping[str, Mapping[str, Any]]:
+    """What the file of every table of the paper says, by name."""
+    names = sorted(path.name for path in (files("lors.compare") / "tables").iterdir())
+    return {
+        name.removesuffix(".yaml"): package_data("lors.compare", f"tables/{name}")
+        for name in names
+        if name.endswith(".yaml")
+    }
 
 
 def titles() -> dict[str, str]:
     """What every table shows, by name."""
-    return {name: yaml.safe_load(text)["title"] for name, text in tables().items()}
+    return {name: table["title"] for name, table in tables().items()}
 
 
 def scales(name: str) -> list[str]:
     """The scales at which there is a table of this name."""
-    return _scales(yaml.safe_load(choose(tables(), name, "table")))
-
-
-def _scales(text: dict[str, Any]) -> list[str]:
-    return [scale for scale in SCALES if scale in text]
+    table = choose(tables(), name, "table")
+    return [scale for scale in SCALES if scale in table]
 
 
 def load_table(name: str, scale: str = "full") -> Table:
@@ -184,27 +140,44 @@ def load_table(name: str, scale: str = "full") -> Table:
     Raises:
         InputError: no such table, or not at this scale.
     """
-    text = yaml.safe_load(choose(tables(), name, "table"))
+    able = scales(name)
     if scale not in SCALES:
         raise InputError(f"unknown scale {scale!r}: set --scale full or --scale small")
-    if scale not in text:
-        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {_scales(text)[0]}")
-    sized = text.pop(scale)
-    for other in SCALES:
-        text.pop(other, None)
-    tuned, common = sized.pop("tuned", {}), sized.pop("defaults", {})
-    text |= sized
+    if scale not in able:
+        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {able[0]}")
+    parts = _parts(name, scale)
+    common, tuned = parts.pop("defaults", {}), parts.pop("tuned", {})
     for axis in ("rows", "columns"):
-        text[axis] = [_variant(item, tuned) for item in text[axis]]
-    text["rows"] = [
-        row.model_copy(update={"defaults": {**common, **row.defaults}}) for row in text["rows"]
-    ]
+        variants = [each for item in parts[axis] for each in _variants(item, tuned)]
+        parts[axis] = [_with_defaults(variant, common) for variant in variants]
     if scale == "small":
-        text.pop("published", None)  # other data: the paper's numbers would mislead
+        parts.pop("published", None)  # other data: the paper's numbers would mislead
     try:
-        return Table.model_validate(text)
+        return Table.model_validate(parts)
     except ValidationError as error:
         raise InputError(f"table {name!r} is damaged: {error}") from None
+
+
+def _parts(name: str, scale: str) -> dict[str, Any]:
+    """What a table says at a scale, which may start from another table at that scale."""
+    table = tables()[name]
+    own = dict(table[scale])
+    base = tables()[own.pop("base")][scale] if "base" in own else {}
+    return {**base, **{key: part for key, part in table.items() if key not in SCALES}, **own}
+
+
+def _variants(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> list[Variant]:
+    """What a row or a column stands for: a method, or a variant, perhaps at several sizes."""
+    if isinstance(item, str):
+        return [method_variant(item, tuned.get(item))]
+    return [Variant.model_validate(each) for _, each in sized("", item)]
+
+
+def _with_defaults(variant: Variant, common: dict[str, Any]) -> Variant:
+    """A variant that has a preset, with defaults of the whole table below its own."""
+    if variant.preset is None:
+        return variant
+    return variant.model_copy(update={"defaults": {**common, **variant.defaults}})
 
 
 def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Table:
@@ -225,7 +198,7 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         variant
         for variant in getattr(table, along)
         if not budgets
-        or load_config(variant.preset, _overrides(variant.set)).distill.budget in budgets
+        or load_config(variant.preset, overrides_of(variant.set)).distill.budget in budgets
     ]
     if len(kept) < max(1, len(wanted)) or not sized:
         raise InputError(
@@ -285,15 +258,3 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         rows=tuple(rows),
         columns=tuple(columns),
     )
-
-
-def method_variant(name: str, tuned: dict[str, Any] | None = None) -> Variant:
-    """A method as a row or a column, with what was tuned for a table's data."""
-    method = find_method(name)
-    return Variant(label=method.label, method=name, defaults=tuned or {})
-
-
-def _variant(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> Variant:
-    if isinstance(item, str):
-        return method_variant(item, tuned.get(item))
-    return Variant.model_validate(item)
