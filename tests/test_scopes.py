@@ -58,13 +58,13 @@ def test_scope_all_trains_the_text_trunk_on_input_embeddings(
         *SMALL,
     ]
     config = load_config("tiny", settings)
-    run(config, tmp_path / "run", references=False)
+    results = run(config, tmp_path / "run", references=False)
     path = tmp_path / "run" / "distilled.safetensors"
     distilled = DistilledSet.load(path)
     # A text is 12 input embeddings of 16 numbers, and its storage counts them.
     assert distilled.pairs.texts.shape[1:] == (12, 16)
     assert distilled.pairs.pair_numbers() == 3 * 16 * 16 + 12 * 16
-    assert 0 <= evaluate_set(path)["recall"]["last"]["mean"]["mean"] <= 100
+    assert results["rows"] == {"distilled set": evaluate_set(path)}
 
 
 def test_scope_all_moves_the_transformer_and_not_its_words(tiny_bert: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_set_loads_where_its_text_trunk_is_not(tiny_bert: Path, tmp_path: Path
     run(load_config("tiny", settings), tmp_path / "run", references=False)
     folder.rename(tmp_path / "moved")
     path = tmp_path / "run" / "distilled.safetensors"
-    assert len(DistilledSet.load(path)) > 0
+    assert len(DistilledSet.load(path)) == 7  # the eighth pays for the similarity
     with pytest.raises(InputError, match="cannot load the text trunk"):
         evaluate_set(path)
     moved = f"encoder.text=transformers:{tmp_path / 'moved'}"
