@@ -78,7 +78,7 @@ def compare(
     cells = table.cells(seeds, overrides)
     runs = _runs(cells)
     folders = [out / "runs" / group[0].name for group in runs]
-    ranks.first(lambda: _check(runs, folders))
+    ranks.from_rank_zero(lambda: _check(runs, folders))
     timed = table.measure == "seconds"
     if timed and ranks.size() > 1:
         raise InputError("a table of times is for one process at a time: run it without torchrun")
@@ -87,7 +87,7 @@ def compare(
         if ranks.rank() == 0:
             artifacts.remove_leftovers(out)
         references = _prepare(cells, out, progress)
-        mine, where = ranks.share(runs), ranks.share(folders)
+        mine, where = ranks.my_share(runs), ranks.my_share(folders)
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
 
         def keep(found: list[Record]) -> None:
@@ -229,7 +229,7 @@ def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[dict[
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = ranks.first(lambda: _known_references(path))
+    known = ranks.from_rank_zero(lambda: _known_references(path))
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)

@@ -78,10 +78,10 @@ def run(
     """
     out, config = Path(out), resolve(config)
     config = _with_trajectories(config, out, data_parallel)
-    ranks.first(lambda: check_folder(out, config))
+    ranks.from_rank_zero(lambda: check_folder(out, config))
     row = "distilled set" if config.selection.kind is None else "selected set"
     wanted = [*(REFERENCES if references else ()), row]
-    results = ranks.first(lambda: read_results(out, config))
+    results = ranks.from_rank_zero(lambda: read_results(out, config))
     if all(name in results["rows"] for name in wanted):
         return results
     bench, logbook = Workbench(config, progress, data_parallel=data_parallel), Logbook(out)
@@ -89,8 +89,8 @@ def run(
     if config.selection.kind is None:
         bench.start()  # what cannot be started leaves nothing behind
     with sole_user(out):
-        ranks.first(lambda: _take_over(out, bench))
-        results = ranks.first(lambda: read_results(out, config))
+        ranks.from_rank_zero(lambda: _take_over(out, bench))
+        results = ranks.from_rank_zero(lambda: read_results(out, config))
         with watching(bench, out, logbook.reached()) as watch:
             if config.selection.kind is None:
                 made = _distil(bench, out, logbook, watch)
@@ -157,7 +157,7 @@ def _with_trajectories(config: Config, out: Path, data_parallel: bool) -> Config
             return load_config(out / CONFIG).distill.trajectories
         return ranks.size() if ranks.size() > 1 and not data_parallel else None
 
-    distill = config.distill.model_copy(update={"trajectories": ranks.first(begun_with)})
+    distill = config.distill.model_copy(update={"trajectories": ranks.from_rank_zero(begun_with)})
     return config.model_copy(update={"distill": distill})
 
 
