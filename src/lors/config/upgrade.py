@@ -30,7 +30,7 @@ def upgraded(values: dict[str, Any]) -> dict[str, Any]:
     >>> upgraded(old)
     {'matching': {'kind': 'distribution', 'real_batch_size': 1}}
     """
-    matching = values.get("matching")
+    matching = values.get("matching") if isinstance(values, dict) else None
     if not isinstance(matching, Mapping) or not matching.keys() >= set(FIRST):
         return values
     kind = matching["kind"]
