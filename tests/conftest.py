@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import signal
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 
@@ -54,11 +56,18 @@ def tiny() -> Config:
 
 
 @pytest.fixture(scope="session")
-def bench(tiny: Config) -> Setting:
-    """A workbench of the smallest preset, with its experts trained."""
-    workbench = setting_of(tiny)
-    experts_of(workbench)
-    return workbench
+def setting(tiny: Config) -> Setting:
+    """That of the smallest preset, with its experts trained."""
+    made = setting_of(tiny)
+    experts_of(made)
+    return made
+
+
+def altered(setting: Setting, **parts: Any) -> Setting:
+    """A setting with other parts than its configuration would give it: ``real``, ``model``, …"""
+    other = copy.copy(setting)
+    vars(other).update({"flat": setting.flat, **parts})
+    return other
 
 
 @pytest.fixture(scope="session")
@@ -69,10 +78,45 @@ def tiny_run(tiny: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def random_pairs(bench: Setting, rate: float = 0.1) -> SyntheticPairs:
-    """Real pairs of a workbench, as many as its budget holds."""
-    (images, _), captions = select(bench, "random", bench.config.distill.budget, 0)
-    pairs = bench.plain_pairs(images, captions)
+FEATURES = [
+    "distill.iterations=2",
+    "distill.evaluate_every=0",
+    "evaluate.epochs=2",
+    "evaluate.seeds=1",
+    "encoder.scope=heads",
+    "encoder.space=features",
+    "encoder.image_head=linear",
+]
+
+
+@pytest.fixture(scope="session")
+def features_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in scenes as features."""
+    out = tmp_path_factory.mktemp("runs") / "features"
+    run(load_config("tiny", FEATURES), out, references=False)
+    return out
+
+
+@pytest.fixture(scope="session")
+def embeddings_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Given embeddings, without captions, in a folder that nobody should hear of."""
+    root = tmp_path_factory.mktemp("secret")
+    draw = np.random.default_rng(0)
+    for name in ("images", "texts"):
+        np.save(root / f"{name}.npy", draw.normal(size=(60, 8)).astype(np.float32))
+    files = ["data.annotations.images=images.npy", f"data.annotations.texts={root}/texts.npy"]
+    source = ["data.source=embeddings", "data.pairs={}", f"data.root={root}", *files]
+    out = tmp_path_factory.mktemp("runs") / "embeddings"
+    folder = f"experts.folder={root}/experts"
+    small = ["distill.budget=12", "similarity.rank=1"]
+    run(load_config("tiny", [*FEATURES, *source, *small, folder]), out, references=False)
+    return out
+
+
+def random_pairs(setting: Setting, rate: float = 0.1) -> SyntheticPairs:
+    """Real pairs of a setting, as many as its budget holds."""
+    (images, _), captions = select(setting, "random", setting.config.distill.budget, 0)
+    pairs = setting.plain_pairs(images, captions)
     pairs.rates.data.fill_(rate)
     return pairs
 

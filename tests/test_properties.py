@@ -15,7 +15,7 @@ from torch import Tensor
 from lors.config import Config, SimilarityConfig, load_config
 from lors.evaluation.recall import METRICS, recall
 from lors.losses import LOSSES, ence, nce
-from lors.selection.candidates import Candidates
+from lors.selection import Candidates, Pool
 from lors.selection.forgetting import forgetting
 from lors.selection.herding import herding
 from lors.selection.k_center import k_center
@@ -29,6 +29,13 @@ seeds = st.integers(0, 2**32)
 losses = st.sampled_from(sorted(LOSSES))
 kinds = st.sampled_from(sorted(SIMILARITIES))
 scales = st.sampled_from((0.0, 1e-30, 1e-3, 1.0, 1e3, 1e6))
+
+
+class Counted(Pool):
+    """So many pairs of which nothing is known."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.rng, self.captions = np.random.default_rng(seed), np.arange(size)
 
 
 def normal(seed: int, *shape: int) -> Tensor:
@@ -134,7 +141,7 @@ def test_every_selection_chooses_different_pairs_whatever_the_chunk(
             k_center(candidates, count)[0],
             highest(pair_scores(*pairs, piece), count)[0],
             forgetting(learned, count, np.random.default_rng(seed))[0],
-            at_random(size, count, np.random.default_rng(seed))[0],
+            at_random(Counted(size, seed), count)[0],
         ]
     for one, other in zip(*chosen.values(), strict=True):
         assert one.tolist() == other.tolist()

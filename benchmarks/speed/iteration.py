@@ -14,6 +14,7 @@ from torch import Tensor
 from benchmarks.speed.meta_gradient import reference
 from benchmarks.speed.ratio import Ratio, side_by_side
 from lors.config import load_config
+from lors.config.matchers import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore, experts_of
 from lors.matching import matcher_of
@@ -58,6 +59,7 @@ def plain_iteration(
     passes.
     """
     config = setting.config.matching
+    assert isinstance(config, TrajectoryOptions)
     expert = int(torch.randint(setting.config.experts.count, (), generator=draw))
     epoch = int(torch.randint(config.max_start_epoch, (), generator=draw))
     trajectory = load_file(store.path(expert))["theta"].clone()
@@ -93,10 +95,12 @@ def ratios(
             setting = setting_of(
                 load_config("demo", [*SHARED, *settings, f"experts.folder={folder}", *changes])
             )
+            options = setting.config.matching
+            assert isinstance(options, TrajectoryOptions)
             ours, plain = start_pairs(setting), start_pairs(setting)
             lines.append(
                 side_by_side(
-                    f"{case}, N={len(ours)}, m={setting.config.matching.batch_size}",
+                    f"{case}, N={len(ours)}, m={options.batch_size}",
                     partial(
                         matcher_of(setting).backward,
                         ours,

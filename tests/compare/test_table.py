@@ -8,16 +8,14 @@ from lors.compare.run import _runs
 from lors.compare.table import (
     Table,
     Variant,
-    _overrides,
     load_table,
-    methods,
     narrowed,
     own_table,
     scales,
     tables,
     transferred,
 )
-from lors.config import load_config
+from lors.config import load_config, methods
 from lors.evaluation.recall import METRICS
 from lors.setting.resolve import resolve
 from lors.system.errors import InputError
@@ -74,9 +72,9 @@ def test_the_main_table_has_every_system_of_the_paper_on_one_budget() -> None:
 
 def test_ablations_change_what_they_say() -> None:
     known = methods()
-    base = known["lors-wbce"].set
+    base = known["lors-wbce"].settings
     changed = {
-        name: {key: value for key, value in method.set.items() if base.get(key) != value}
+        name: {key: value for key, value in method.settings.items() if base.get(key) != value}
         for name, method in known.items()
     }
     assert changed["lors-r5"] == {"similarity.rank": 5}
@@ -88,11 +86,9 @@ def test_ablations_change_what_they_say() -> None:
 
 def test_methods_that_came_after_are_what_their_preset_is() -> None:
     """Each has a preset of its own that differs from the method on LoRS's preset by nothing."""
-    known = methods()
     for name in ("covmatch", "repblend", "amd", "ptm-st", "mdm", "apm"):
         preset = load_config(f"flickr8k-heads-{name}-100")
-        settings = _overrides({**known[name].defaults, **known[name].set})
-        method = load_config("flickr8k-heads-100", settings)
+        method = load_config("flickr8k-heads-100", method=name)
         loop = {"gradient", "batch_size"}  # as published, or as suits the data
         assert method.matching.model_dump(exclude=loop) == preset.matching.model_dump(exclude=loop)
         assert method.loss == preset.loss
@@ -103,7 +99,7 @@ def test_methods_that_came_after_are_what_their_preset_is() -> None:
 
 
 def test_parallax_is_what_its_preset_is(tmp_path: Path) -> None:
-    method = load_config("demo", _overrides(methods()["parallax"].set))
+    method = load_config("demo", method="parallax")
     preset = load_config("scenes-parallax-100")
     for section in ("loss", "similarity", "matching", "selection"):
         assert getattr(method, section) == getattr(preset, section)
@@ -117,10 +113,10 @@ def test_parallax_is_what_its_preset_is(tmp_path: Path) -> None:
 
 def test_a_learned_similarity_can_be_added_to_any_method() -> None:
     for name in ("covmatch", "mdm", "apm"):
-        plain, learned = methods()[name], methods()[f"{name}-lors"]
-        changed = {key for key, value in learned.set.items() if plain.set[key] != value}
+        plain, learned = (methods()[each].settings for each in (name, f"{name}-lors"))
+        changed = {key for key, value in learned.items() if plain[key] != value}
         assert changed == {"loss", "similarity.kind"}
-        resolve(load_config("flickr8k-heads-100", _overrides({**learned.defaults, **learned.set})))
+        resolve(load_config("flickr8k-heads-100", method=f"{name}-lors"))
 
 
 def test_cells_with_one_configuration_share_a_run() -> None:

@@ -92,8 +92,8 @@ def test_of_several_bases_each_changes_the_one_before(tmp_path: Path) -> None:
     config, tiny, hindsight = load_config(path), load_config("tiny"), load_config("hindsight")
     assert config.data == tiny.data
     assert config.similarity == hindsight.similarity
-    assert config.matching.kind == "hindsight"
-    assert config.matching.batch_size == tiny.matching.batch_size  # which hindsight leaves alone
+    assert config.matching == hindsight.matching  # with nothing of trajectory matching
+    assert config.experts.batch_size == tiny.experts.batch_size  # which hindsight leaves alone
     assert config.distill.init == "canonical"
     assert (config.distill.budget, config.distill.iterations) == (8, 7)
 

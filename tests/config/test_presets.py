@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from lors.config import Config, difference, load_config, presets
+from lors.config.matchers import TrajectoryOptions
 from lors.sets.synthetic import pairs_within
 
 PAPER = Path(__file__).resolve().parents[3] / "shared/paper/lors.tex"
@@ -105,6 +106,7 @@ def test_the_main_tables_have_the_columns_and_rows_the_tests_read() -> None:
 @cells
 def test_every_cell_has_its_method(dataset: str, pairs: int, method: str) -> None:
     config = load_config(f"{dataset}-{method}-{pairs}")
+    assert isinstance(config.matching, TrajectoryOptions)
     chosen = (config.loss, config.similarity.kind, config.matching.gradient)
     assert config.data.source == dataset
     assert config.distill.budget == pairs
@@ -127,6 +129,7 @@ def test_every_cell_has_the_papers_setting(dataset: str, pairs: int, method: str
     assert (encoder.scope, encoder.space) == ("image", "pixels")
     assert (experts.count, experts.epochs) == (20, 10)
     assert (config.distill.init, config.distill.momentum) == ("real", 0.5)
+    assert isinstance(config.matching, TrajectoryOptions)
     assert config.matching.ratio == "merged"
 
 
@@ -135,6 +138,7 @@ def test_every_cell_has_the_papers_setting(dataset: str, pairs: int, method: str
 def test_hyperparameters_are_the_papers(dataset: str, pairs: int, method: str) -> None:
     config = load_config(f"{dataset}-{method}-{pairs}")
     rates, matching = config.distill.learning_rates, config.matching
+    assert isinstance(matching, TrajectoryOptions)
     assert hyperparameters(dataset, pairs) == {
         "Pairs": config.distill.budget,
         "lr: image": rates.images,

@@ -46,9 +46,7 @@ def test_the_set_with_the_best_validation_recall_is_kept() -> None:
 class Push:
     """A matcher that moves every image by the same step each time."""
 
-    learns_rates = False
-
-    def __init__(self, setting: Setting | None = None) -> None:
+    def __init__(self, setting: object = None, options: object = None) -> None:
         self.state: dict[str, torch.Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -75,15 +73,15 @@ def test_an_average_of_the_set_is_evaluated_and_kept() -> None:
 
 
 def test_a_part_that_jumped_is_named_and_the_good_checkpoint_stays(
-    bench: Setting, tmp_path: Path
+    setting: Setting, tmp_path: Path
 ) -> None:
     config = load_config("tiny", ["distill.learning_rates.images=1e25"])
-    run = Distillation(start_pairs(bench), config.distill, 0)
+    run = Distillation(start_pairs(setting), config.distill, 0)
     before = run.synthetic.images.detach().clone()
     path = tmp_path / "checkpoint.safetensors"
     with pytest.raises(DivergedError, match=r"images moved too far .*learning_rates\.images"):
-        distill(run, matcher_of(bench), checkpoint=lambda: checkpoints.save(path, run))
-    again = Distillation(start_pairs(bench), config.distill, 0)
+        distill(run, matcher_of(setting), checkpoint=lambda: checkpoints.save(path, run))
+    again = Distillation(start_pairs(setting), config.distill, 0)
     checkpoints.load(path, again)
     assert torch.equal(again.synthetic.images, before)
 
@@ -94,18 +92,18 @@ def test_fixed_rates_stay_where_they_are() -> None:
     assert distill(run, Pull()).rates.tolist() == pytest.approx([1e-5, 1e-5])
 
 
-def test_real_distillation_lowers_the_matching_loss(bench: Setting) -> None:
+def test_real_distillation_lowers_the_matching_loss(setting: Setting) -> None:
     config = load_config("tiny", ["distill.iterations=20"])
-    run = Distillation(start_pairs(bench), config.distill, 0)
+    run = Distillation(start_pairs(setting), config.distill, 0)
     losses: list[float] = []
-    distill(run, matcher_of(bench), log=lambda r: losses.append(r["loss"]))
+    distill(run, matcher_of(setting), log=lambda r: losses.append(r["loss"]))
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
-def test_inner_rates_that_are_too_large_are_diagnosed(bench: Setting) -> None:
+def test_inner_rates_that_are_too_large_are_diagnosed(setting: Setting) -> None:
     config = load_config("tiny", ["distill.inner_rate=1e30"])
-    pairs = start_pairs(bench)
+    pairs = start_pairs(setting)
     pairs.rates.data.fill_(config.distill.inner_rate)
     run = Distillation(pairs, config.distill, 0)
     with pytest.raises(DivergedError, match=r"inner rates 1e\+30"):
-        distill(run, matcher_of(bench))
+        distill(run, matcher_of(setting))

@@ -19,9 +19,7 @@ class Pull:
     The noise grows with every call, which it must remember.
     """
 
-    learns_rates = False
-
-    def __init__(self, setting: object = None) -> None:
+    def __init__(self, setting: object = None, options: object = None) -> None:
         self.state: dict[str, torch.Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:

@@ -19,9 +19,9 @@ def split() -> EncodedSplit:
 
 @pytest.mark.parametrize(("captions", "count"), [("one", 10), ("each", 23)])
 def test_an_epoch_pairs_images_with_their_own_captions(
-    split: EncodedSplit, bench: Setting, captions: str, count: int
+    split: EncodedSplit, setting: Setting, captions: str, count: int
 ) -> None:
-    batches = list(split.epoch(bench.flat.model, 4, captions, False, 0))
+    batches = list(split.epoch(setting.flat.model, 4, captions, False, 0))
     images = torch.cat([x for _, x, _ in batches])[:, 0].long()
     texts = torch.cat([y for _, _, y in batches])
     assert torch.equal(images, texts[:, 0])
@@ -31,9 +31,9 @@ def test_an_epoch_pairs_images_with_their_own_captions(
     assert set(images.tolist()) == set(range(10))
 
 
-def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, bench: Setting) -> None:
+def test_an_epoch_is_a_function_of_its_keys(split: EncodedSplit, setting: Setting) -> None:
     def order(*keys: int) -> list[float]:
-        epoch = split.epoch(bench.flat.model, 4, "one", False, *keys)
+        epoch = split.epoch(setting.flat.model, 4, "one", False, *keys)
         return [value for _, _, texts in epoch for value in texts[:, 1].tolist()]
 
     assert order(0, 1) == order(0, 1) != order(0, 2)

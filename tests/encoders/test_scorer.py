@@ -25,8 +25,8 @@ def scorer(tiny_clip: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"open_clip:{tiny_clip}/{weights}"
 
 
-def test_pairs_are_scored_as_open_clip_itself_would(bench: Setting, scorer: str) -> None:
-    split = bench.pairs.splits["val"]
+def test_pairs_are_scored_as_open_clip_itself_would(setting: Setting, scorer: str) -> None:
+    split = setting.pairs.splits["val"]
     images, texts = open_clip_embeddings(scorer, split, torch.device("cpu"), Silent(), batch=7)
     name, weights = scorer.removeprefix("open_clip:").split("/", 1)
     model, _, preprocess = open_clip.create_model_and_transforms(name, pretrained=weights)
@@ -42,15 +42,15 @@ def test_pairs_are_scored_as_open_clip_itself_would(bench: Setting, scorer: str)
 
 
 def test_it_filters(scorer: str) -> None:
-    bench = setting_of(load_config("tiny", [f"scorer={scorer}"]))
-    (images, scores), captions = select(bench, "clip-score", 5)
-    assert np.array_equal(bench.real["train"].owner[captions], images)
+    setting = setting_of(load_config("tiny", [f"scorer={scorer}"]))
+    (images, scores), captions = select(setting, "clip-score", 5)
+    assert np.array_equal(setting.real["train"].owner[captions], images)
     assert np.all(np.abs(scores) <= 1 + 1e-5)
 
 
-def test_given_embeddings_have_nothing_to_look_at(bench: Setting, scorer: str) -> None:
+def test_given_embeddings_have_nothing_to_look_at(setting: Setting, scorer: str) -> None:
     from dataclasses import replace
 
-    split = replace(bench.pairs.splits["val"], texts=np.zeros((1, 2), np.float32))
+    split = replace(setting.pairs.splits["val"], texts=np.zeros((1, 2), np.float32))
     with pytest.raises(InputError, match="scorer=expert"):
         open_clip_embeddings(scorer, split, torch.device("cpu"), Silent())

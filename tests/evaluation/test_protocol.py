@@ -14,11 +14,11 @@ from tests.conftest import random_pairs
 PROTOCOL = EvaluateConfig(seeds=1, epochs=4, checks=4, batch_size=3)
 
 
-def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: Setting) -> None:
-    pairs = random_pairs(bench, 0.05)
+def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(setting: Setting) -> None:
+    pairs = random_pairs(setting, 0.05)
     pairs.rates.data = torch.tensor([0.05, 0.02])
     protocol = PROTOCOL.model_copy(update={"batch_size": 100})
-    model, flat = bench.model(0), bench.flat
+    model, flat = setting.model(0), setting.flat
     theta = flat.flatten(model).requires_grad_()
     velocity = torch.zeros_like(theta)
     sides = torch.cat([torch.full((n,), r) for n, r in zip(flat.sides, (0.05, 0.02), strict=True)])
@@ -32,23 +32,23 @@ def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(bench: 
     torch.testing.assert_close(flat.flatten(model), theta.detach(), rtol=1e-3, atol=1e-4)
 
 
-def test_evaluation_is_reproducible_and_seeds_differ(bench: Setting) -> None:
+def test_evaluation_is_reproducible_and_seeds_differ(setting: Setting) -> None:
     def run(seed: int) -> Outcome:
-        pairs, real, model = random_pairs(bench, 0.05), bench.real, bench.model(seed)
+        pairs, real, model = random_pairs(setting, 0.05), setting.real, setting.model(seed)
         thetas = snapshots(pairs, model, nce, PROTOCOL, seed)
-        assert torch.equal(thetas[-1], bench.flat.flatten(model))
+        assert torch.equal(thetas[-1], setting.flat.flatten(model))
         return outcome(model, thetas, real["val"], real["test"])
 
     assert run(0) == run(0) != run(1)
 
 
-def test_the_epoch_is_chosen_on_val_and_legacy_on_test(bench: Setting) -> None:
-    store = experts_of(bench)
-    thetas = list(store.snapshots(0, range(bench.config.experts.epochs + 1)))
-    model, real = bench.model(0), bench.real
+def test_the_epoch_is_chosen_on_val_and_legacy_on_test(setting: Setting) -> None:
+    store = experts_of(setting)
+    thetas = list(store.snapshots(0, range(setting.config.experts.epochs + 1)))
+    model, real = setting.model(0), setting.real
     vals, tests = [], []
     for theta in thetas:
-        bench.flat.load(theta, model)
+        setting.flat.load(theta, model)
         vals.append(measure(model, real["val"]).mean)
         tests.append(measure(model, real["test"]))
     found = outcome(model, thetas, real["val"], real["test"], legacy=True)

@@ -59,8 +59,8 @@ def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     overrides = ["encoder.scope=heads", "encoder.image_head=linear"]
-    bench = setting_of(load_config("tiny", overrides))
-    pairs = random_pairs(bench)
+    setting = setting_of(load_config("tiny", overrides))
+    pairs = random_pairs(setting)
     encoded, freeze = [], DualEncoder.freeze
 
     def counted(model: DualEncoder, images: Tensor) -> Tensor:
@@ -68,32 +68,32 @@ def test_photos_go_through_a_frozen_trunk_once_for_all_rates(
         return freeze(model, images)
 
     monkeypatch.setattr(DualEncoder, "freeze", counted)
-    tune(bench, pairs)
+    tune(setting, pairs)
     assert encoded == [len(pairs)]
 
 
 def test_tuning_finds_the_best_of_all_choices_and_changes_nothing() -> None:
     tried = ["evaluate.tried_losses=[nce, bce]", "evaluate.tried_rates=[0.0001, 0.3]"]
-    bench = setting_of(load_config("tiny", tried))
-    pairs = random_pairs(bench, rate=0.05)
+    setting = setting_of(load_config("tiny", tried))
+    pairs = random_pairs(setting, rate=0.05)
     before = {name: value.clone() for name, value in pairs.state_dict().items()}
-    found = tune(bench, pairs)
+    found = tune(setting, pairs)
     assert all(torch.equal(value, before[name]) for name, value in pairs.state_dict().items())
 
     def reached(loss: str, rate: float) -> float:
-        keys = (bench.config.seed, "tuning")
-        model = bench.model(*keys)
+        keys = (setting.config.seed, "tuning")
+        model = setting.model(*keys)
         own = with_rates(pairs, (rate, rate))
-        thetas = snapshots(own, model, LOSSES[loss], bench.config.evaluate, *keys)
-        return choose_epoch(model, thetas, bench.real["val"])[1]
+        thetas = snapshots(own, model, LOSSES[loss], setting.config.evaluate, *keys)
+        return choose_epoch(model, thetas, setting.real["val"])[1]
 
     recalls = {(loss, rate): reached(loss, rate) for loss in ("nce", "bce") for rate in (1e-4, 0.3)}
     assert found.recall == max(recalls.values()) == recalls[found.loss, found.rates[0]]
     assert len(set(recalls.values())) > 1
 
 
-def test_pairs_with_other_rates_share_the_rest(bench: Setting) -> None:
-    pairs = random_pairs(bench)
+def test_pairs_with_other_rates_share_the_rest(setting: Setting) -> None:
+    pairs = random_pairs(setting)
     other = with_rates(pairs, (0.3, 0.7))
     assert torch.equal(other.rates, torch.tensor([0.3, 0.7]))
     assert torch.equal(pairs.rates, torch.tensor([0.1, 0.1]))

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from lors.setting.workbench import _read_similarity
 from PIL import Image
 
 from lors import DistilledSet
 from lors.compare.results import Record, Reference, write_results
-from lors.compare.run import _known_references
+from lors.compare.references import _known_references
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.data.cache import cached_images
@@ -33,6 +32,7 @@ from lors.show.analysis.rows import read_rows
 from lors.show.figures import make_figure
 from lors.show.report.write import write_report
 from lors.similarity import Fixed, LowRank
+from lors.starts.similarity import _read as _read_similarity
 from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.target import Target

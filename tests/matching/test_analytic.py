@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from lors.config import load_config
+from lors.config.matchers import AnalyticOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import EncodedSplit
 from lors.matching import matcher_of
@@ -18,10 +17,12 @@ from lors.similarity import Fixed
 from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
+from tests.conftest import altered
 
 from .differences import assert_gradient_is_slope
 
-FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+HEADS = ["matching.kind=analytic", "encoder.scope=heads"]
+FEATURES = [*HEADS, "encoder.space=features", "encoder.image_head=linear"]
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,8 @@ def test_the_distance_is_that_of_the_fitted_heads(pairs: int) -> None:
     torch.testing.assert_close(head_distance(Side(head, 0.3), x, y), expected)
 
 
-def centred(bench: Setting) -> tuple[Tensor, Tensor]:
-    real, model = bench.real["train"], bench.flat.model
+def centred(setting: Setting) -> tuple[Tensor, Tensor]:
+    real, model = setting.real["train"], setting.flat.model
     x = real.inputs(np.arange(len(real)), model)
     texts, owner = real.captions(np.arange(len(real.texts)), model), torch.from_numpy(real.owner)
     y = torch.stack([texts[owner == image].mean(0) for image in range(len(real))])
@@ -73,7 +74,7 @@ def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
     real, model, index = double.real["train"], double.flat.model, np.arange(7)
     first = np.searchsorted(real.owner, index)
     seven = EncodedSplit(real.images[:7], real.texts[first], index)
-    matcher = AnalyticMatcher(dataclasses.replace(double.setting(), real=seven))
+    matcher = AnalyticMatcher(altered(double, real={"train": seven}), AnalyticOptions())
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
     assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
     pairs.texts.data.zero_()
@@ -102,27 +103,20 @@ def test_a_similarity_exchanges_what_images_are_mapped_to(double: Setting) -> No
 
 def test_matching_brings_the_heads_together() -> None:
     rates = ["distill.learning_rates.images=3", "distill.learning_rates.texts=3"]
-    bench = setting_of(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
+    setting = setting_of(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
     run, matcher = (
-        Distillation(start_pairs(bench), bench.config.distill, 0),
-        matcher_of(bench),
+        Distillation(start_pairs(setting), setting.config.distill, 0),
+        matcher_of(setting),
     )
     losses = [run.step(matcher) for _ in range(40)]
     assert losses[-1] < 0.7 * losses[0]
 
 
 def test_heads_on_trunks_that_train_have_no_closed_form() -> None:
-    bench = setting_of(load_config("tiny"))
-    with pytest.raises(InputError, match=r"encoder\.scope=heads"):
-        matcher_of(bench)
+    with pytest.raises(InputError, match=r"encoder\.scope=heads, not image"):
+        load_config("tiny", ["matching.kind=analytic"])
 
 
 def test_it_works_with_few_digits() -> None:
-    settings = [
-        "dtype=bfloat16",
-        "matching.kind=analytic",
-        "encoder.scope=heads",
-        "encoder.image_head=mlp",
-    ]
-    bench = setting_of(load_config("tiny", settings))
-    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0
+    setting = setting_of(load_config("tiny", [*HEADS, "dtype=bfloat16", "encoder.image_head=mlp"]))
+    assert matcher_of(setting).backward(start_pairs(setting), generator(0)) > 0

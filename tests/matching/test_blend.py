@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 import torch
 
 from lors.config import load_config
+from lors.experts import experts_of
 from lors.matching import matcher_of
 from lors.matching.blend import blended
-from lors.matching.trajectory import TrajectoryMatcher
-from lors.setting import setting_of
+from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
@@ -53,16 +51,19 @@ def test_a_large_concentration_mixes_half_and_half() -> None:
 @pytest.mark.parametrize("head", ["linear", "mlp"])  # the closed form, and the recursion
 def test_gradients_go_through_the_mixture(head: str) -> None:
     settings = [*HEADS, f"encoder.text_head={head}", "matching.blend=1", "encoder.space=features"]
-    bench = setting_of(load_config("tiny", [*settings, "matching.derivative=auto"]))
-    matcher, pairs = matcher_of(bench), start_pairs(bench)
+    setting = setting_of(load_config("tiny", [*settings, "matching.derivative=auto"]))
+    matcher, pairs = matcher_of(setting), start_pairs(setting)
     pairs.get_parameter("similarity.right").data += 0.1
     names = ("images", "texts", "similarity.omega", "rates")
     assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
 
 
-def test_only_features_of_a_whole_batch_are_mixed() -> None:
+def test_only_features_of_a_whole_batch_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"encoder\.scope=heads"):
         load_config("tiny", ["matching.blend=1"])
-    bench = setting_of(load_config("tiny", [*HEADS, "matching.blend=1"]))
-    with pytest.raises(InputError, match="--data-parallel"):
-        TrajectoryMatcher(dataclasses.replace(bench.setting(), data_parallel=True))
+    config = load_config("tiny", [*HEADS, "matching.blend=1"])
+    setting = setting_of(config)
+    experts_of(setting)
+    monkeypatch.setattr(Setting, "data_parallel", True)
+    with pytest.raises(InputError, match=r"matching\.blend .* --data-parallel"):
+        matcher_of(setting)

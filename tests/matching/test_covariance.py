@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +7,9 @@ import pytest
 import torch
 
 from lors.config import load_config
+from lors.config.matchers import CovarianceOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
-from lors.experts import TrajectoryStore
 from lors.losses import nce
 from lors.matching import matcher_of
 from lors.matching.covariance import CovarianceMatcher, covariance_distance
@@ -20,15 +19,22 @@ from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
 from lors.system.seeding import generator
 from lors.training import Batch
+from tests.conftest import altered
 
 from .differences import assert_gradient_is_slope
 
-FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
+KIND = "matching.kind=covariance"
+FEATURES = [KIND, "encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
 
 
 @pytest.fixture(scope="module")
 def double() -> Setting:
     return setting_of(load_config("tiny", ["dtype=float64", *FEATURES]))
+
+
+@pytest.fixture(scope="module")
+def setting() -> Setting:
+    return setting_of(load_config("tiny", [KIND]))
 
 
 def batch(pairs: int, seed: int) -> Batch:
@@ -64,7 +70,7 @@ def test_scaled_pairs_are_what_rho_asks_for() -> None:
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
-    pairs, matcher = double.start(), matcher_of(double)
+    pairs, matcher = start_pairs(double), matcher_of(double)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     matcher.backward(pairs, generator(0))
@@ -79,26 +85,13 @@ def test_gradient_equals_central_differences(double: Setting) -> None:
     assert pairs.rates.grad is None
 
 
-def known(bench: Setting, *settings: str) -> tuple[CovarianceMatcher, EncodedSplit]:
-    """Seven real pairs, so that a real batch is always all of them, and no experts."""
-    real = bench.real["train"]
+def known(setting: Setting, weight: float = 0.1) -> tuple[CovarianceMatcher, EncodedSplit]:
+    """Seven real pairs, so that a real batch is always all of them."""
+    real = setting.real["train"]
     first = np.searchsorted(real.owner, np.arange(7))
     seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
-
-    def experts() -> TrajectoryStore:
-        raise AssertionError("CovMatch has no experts")
-
-    config = load_config(
-        "tiny", ["dtype=float64", *FEATURES, "matching={steps: 3, rho: 1}", *settings]
-    )
-    setting = dataclasses.replace(
-        bench.setting(),
-        config=config,
-        real=seven,
-        experts=experts,
-        model=lambda *keys: bench.model("known"),
-    )
-    return CovarianceMatcher(setting), seven
+    changed = altered(setting, real={"train": seven}, model=lambda *keys: setting.model("known"))
+    return CovarianceMatcher(changed, CovarianceOptions(steps=3, rho=1, weight=weight)), seven
 
 
 def inputs(real: EncodedSplit, model: DualEncoder) -> tuple[torch.Tensor, torch.Tensor]:
@@ -114,8 +107,8 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
 def test_lambda_weighs_the_distance_of_mean_embeddings(double: Setting) -> None:
     found = []
     for weight in (0, 0.5):
-        matcher, real = known(double, f"matching.weight={weight}")
-        pairs = double.start()
+        matcher, real = known(double, weight)
+        pairs = start_pairs(double)
         found.append(matcher.backward(pairs, generator(0)))
     model, (x, y) = double.model("known"), inputs(real, double.flat.model)
     u = model.embed_images(x), model.embed_images(pairs.images)
@@ -124,11 +117,18 @@ def test_lambda_weighs_the_distance_of_mean_embeddings(double: Setting) -> None:
     assert found[1] - found[0] == pytest.approx(0.5 * means.item(), rel=1e-6)
 
 
+def test_it_needs_no_experts(tmp_path: Path) -> None:
+    settings = [*FEATURES, f"experts.folder={tmp_path / 'experts'}", "experts.epochs=1"]
+    setting = setting_of(load_config("tiny", settings))
+    assert matcher_of(setting).backward(start_pairs(setting), generator(0)) > 0
+    assert not (tmp_path / "experts").exists()
+
+
 def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
     double: Setting,
 ) -> None:
     matcher, real = known(double)
-    pairs, model = double.start(), double.model("known")
+    pairs, model = start_pairs(double), double.model("known")
     x, y = inputs(real, model)
     optimizer = torch.optim.SGD([p for side in model.sides() for p in side], 0.1)
     for step in range(3):
@@ -149,29 +149,29 @@ def test_each_call_trains_the_network_on_real_pairs_until_a_new_one_is_drawn(
 def test_matching_brings_the_cross_covariances_together() -> None:
     rates = ["distill.learning_rates.images=0.05", "distill.learning_rates.texts=0.05"]
     settings = [*FEATURES, *rates, "similarity.kind=identity", "matching.real_batch_size=200"]
-    bench = setting_of(load_config("tiny", [*settings, "matching.weight=0"]))
-    run, losses = Distillation(start_pairs(bench), bench.config.distill, 0), []
-    matcher = matcher_of(bench)
+    setting = setting_of(load_config("tiny", [*settings, "matching.weight=0"]))
+    run, losses = Distillation(start_pairs(setting), setting.config.distill, 0), []
+    matcher = matcher_of(setting)
     for _ in range(30):
         losses.append(run.step(matcher))
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
 def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
-    bench: Setting, tmp_path: Path
+    setting: Setting, tmp_path: Path
 ) -> None:
     rates = [f"distill.learning_rates.{part}=0.01" for part in ("images", "texts", "similarity")]
     config = load_config("tiny", rates).distill
 
     def run() -> Distillation:
-        return Distillation(start_pairs(bench), config, 0)
+        return Distillation(start_pairs(setting), config, 0)
 
-    whole, matcher = run(), matcher_of(bench)
+    whole, matcher = run(), matcher_of(setting)
     for step in range(5):
         if step == 2:
             checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
-    resumed, matcher = run(), matcher_of(bench)
+    resumed, matcher = run(), matcher_of(setting)
     checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
@@ -179,10 +179,10 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
 
 
 def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
-    settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    bench = setting_of(load_config("tiny", settings))
-    pairs = start_pairs(bench)
-    matcher_of(bench).backward(pairs, generator(0))
+    settings = [KIND, "encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
+    setting = setting_of(load_config("tiny", settings))
+    pairs = start_pairs(setting)
+    matcher_of(setting).backward(pairs, generator(0))
     for part in (pairs.images, pairs.texts):
         assert part.grad is not None
         assert part.grad.isfinite().all()
@@ -190,6 +190,6 @@ def test_scope_all_matches_features_of_both_trunks(tiny_bert: Path) -> None:
 
 
 def test_it_works_with_few_digits() -> None:
-    settings = ["dtype=bfloat16", "matching.kind=covariance"]
-    bench = setting_of(load_config("tiny", settings))
-    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0
+    settings = [KIND, "dtype=bfloat16"]
+    setting = setting_of(load_config("tiny", settings))
+    assert matcher_of(setting).backward(start_pairs(setting), generator(0)) > 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
+from lors.config.matchers import GradientOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import DualEncoder, EncodedSplit
 from lors.matching import matcher_of
@@ -18,20 +18,27 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
 from lors.system.seeding import generator
+from tests.conftest import altered
 
 from .differences import assert_gradient_is_slope
 
+KIND = "matching.kind=gradient"
 LEARNED = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
 
 
 @pytest.fixture(scope="module")
 def double() -> Setting:
-    return setting_of(load_config("tiny", ["dtype=float64"]))
+    return setting_of(load_config("tiny", [KIND, "dtype=float64"]))
 
 
-def start(bench: Setting) -> SyntheticPairs:
+@pytest.fixture(scope="module")
+def setting() -> Setting:
+    return setting_of(load_config("tiny", [KIND]))
+
+
+def start(setting: Setting) -> SyntheticPairs:
     """Synthetic pairs whose similarity is not the identity, so that all its parts count."""
-    pairs = start_pairs(bench)
+    pairs = start_pairs(setting)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     return pairs
@@ -94,23 +101,20 @@ def test_gradient_equals_central_differences(double: Setting, trained: int) -> N
 class Known:
     """A matcher whose batches are the whole of two small sets, and whose network is known."""
 
-    def __init__(self, bench: Setting) -> None:
-        config = load_config("tiny", ["dtype=float64", "matching.batch_size=8"])
-        first = np.searchsorted(bench.real["train"].owner, np.arange(7))
-        real = bench.real["train"]
+    def __init__(self, setting: Setting) -> None:
+        first = np.searchsorted(setting.real["train"].owner, np.arange(7))
+        real = setting.real["train"]
         self.real = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
-        self.bench, self.drawn = bench, 0
-        setting = dataclasses.replace(
-            bench.setting(), config=config, real=self.real, model=self.model
-        )
-        self.matcher = GradientMatcher(setting)
+        self.setting, self.drawn = setting, 0
+        known = altered(setting, real={"train": self.real}, model=self.model)
+        self.matcher = GradientMatcher(known, GradientOptions(steps=3, batch_size=8))
 
     def model(self, *keys: int | str) -> DualEncoder:
         self.drawn += 1
-        return self.bench.model("known", self.drawn)
+        return self.setting.model("known", self.drawn)
 
     def inputs(self) -> tuple[Tensor, Tensor]:
-        model, index = self.bench.flat.model, np.arange(7)
+        model, index = self.setting.flat.model, np.arange(7)
         return self.real.inputs(index, model), self.real.captions(index, model)
 
 
@@ -156,10 +160,10 @@ def test_each_step_trains_the_network_and_an_episode_ends_with_a_new_one(
         assert known.drawn == episode
 
 
-def test_matching_is_a_function_of_generator_and_state(bench: Setting) -> None:
+def test_matching_is_a_function_of_generator_and_state(setting: Setting) -> None:
     results = []
     for key in (0, 0, 1):
-        matcher, pairs = matcher_of(bench), start_pairs(bench)
+        matcher, pairs = matcher_of(setting), start_pairs(setting)
         loss = matcher.backward(pairs, generator(key))
         results.append((loss, pairs.images.grad, matcher.state["theta"]))
     first, again, other = results
@@ -170,31 +174,31 @@ def test_matching_is_a_function_of_generator_and_state(bench: Setting) -> None:
     assert torch.equal(first[2], again[2])
 
 
-def test_going_on_from_a_copied_state_gives_the_same_bits(bench: Setting) -> None:
-    pairs, matcher = start_pairs(bench), matcher_of(bench)
+def test_going_on_from_a_copied_state_gives_the_same_bits(setting: Setting) -> None:
+    pairs, matcher = start_pairs(setting), matcher_of(setting)
     states, losses = [], []
     for step in range(5):
         states.append({name: tensor.clone() for name, tensor in matcher.state.items()})
         losses.append(matcher.backward(pairs, generator(step)))
     assert len(set(losses)) == 5
     for cut in range(5):
-        other = matcher_of(bench)
+        other = matcher_of(setting)
         other.state = states[cut]
         assert other.backward(pairs, generator(cut)) == losses[cut]
 
 
 def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
-    bench: Setting, tmp_path: Path
+    setting: Setting, tmp_path: Path
 ) -> None:
     def run() -> Distillation:
-        return Distillation(start_pairs(bench), bench.config.distill, 0)
+        return Distillation(start_pairs(setting), setting.config.distill, 0)
 
-    whole, matcher = run(), matcher_of(bench)
+    whole, matcher = run(), matcher_of(setting)
     for step in range(5):
         if step == 2:
             checkpoints.save(tmp_path / "checkpoint.safetensors", whole)
         whole.step(matcher)
-    resumed, matcher = run(), matcher_of(bench)
+    resumed, matcher = run(), matcher_of(setting)
     checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)
@@ -202,13 +206,13 @@ def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
     assert torch.equal(resumed.synthetic.texts, whole.synthetic.texts)
 
 
-def test_fixed_parts_receive_nothing(bench: Setting) -> None:
-    pairs, matcher = start_pairs(bench), matcher_of(bench)
+def test_fixed_parts_receive_nothing(setting: Setting) -> None:
+    pairs, matcher = start_pairs(setting), matcher_of(setting)
     pairs.texts.requires_grad_(False)
     matcher.backward(pairs, generator(0))
     assert pairs.texts.grad is None
     assert pairs.images.grad is not None
-    pairs = start_pairs(bench).requires_grad_(False)
+    pairs = start_pairs(setting).requires_grad_(False)
     pairs.rates.requires_grad_()
     assert matcher.backward(pairs, generator(1)) > 0
     assert all(p.grad is None for p in pairs.parameters())
@@ -218,15 +222,15 @@ def test_matching_brings_the_gradients_together() -> None:
     rates = {"images": 0.01, "texts": 0.003, "similarity": 1e-5}
     settings = [f"distill.learning_rates.{part}={rate}" for part, rate in rates.items()]
     settings += ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
-    bench = setting_of(load_config("tiny", settings))
-    run = Distillation(start_pairs(bench), bench.config.distill, 0)
+    setting = setting_of(load_config("tiny", [KIND, *settings]))
+    run = Distillation(start_pairs(setting), setting.config.distill, 0)
 
     def distance() -> float:
         """Over four episodes that are always the same."""
-        matcher = matcher_of(bench)
+        matcher = matcher_of(setting)
         return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(12))
 
-    before, matcher = distance(), matcher_of(bench)
+    before, matcher = distance(), matcher_of(setting)
     for _ in range(20):
         run.step(matcher)
     assert distance() < before
@@ -241,16 +245,16 @@ def test_matching_brings_the_gradients_together() -> None:
     ],
 )
 def test_scopes_spaces_and_types(settings: list[str]) -> None:
-    check_every_part(setting_of(load_config("tiny", settings)))
+    check_every_part(setting_of(load_config("tiny", [KIND, *settings])))
 
 
 def test_scope_all(tiny_bert: Path) -> None:
     settings = ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"]
-    check_every_part(setting_of(load_config("tiny", settings)))
+    check_every_part(setting_of(load_config("tiny", [KIND, *settings])))
 
 
-def check_every_part(bench: Setting) -> None:
-    pairs, matcher = start(bench), matcher_of(bench)
+def check_every_part(setting: Setting) -> None:
+    pairs, matcher = start(setting), matcher_of(setting)
     for step in range(2):
         matcher.backward(pairs, generator(step))
     assert matcher.state["theta"].dtype == pairs.images.dtype

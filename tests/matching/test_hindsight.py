@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 import torch
 
 from lors.config import load_config
+from lors.config.matchers import HindsightOptions
 from lors.distillation.loop import Distillation
 from lors.evaluation.tuning import val_recall
+from lors.experts import experts_of
 from lors.losses import soft_nce
 from lors.matching import matcher_of
 from lors.matching.hindsight import HindsightMatcher
@@ -21,7 +22,10 @@ from lors.system.seeding import generator
 
 from .differences import assert_gradient_is_slope
 
-HINDSIGHT = ["matching.kind=hindsight", "matching.real_batch_size=20", "evaluate.batch_size=5"]
+HINDSIGHT = [
+    *("matching.kind=hindsight", "matching.real_batch_size=20", "matching.noise=0"),
+    "evaluate.batch_size=5",
+]
 FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=mlp"]
 
 
@@ -32,11 +36,11 @@ def double() -> Setting:
 
 @pytest.mark.parametrize("settings", [[], ["matching.noise=0.3"]])
 def test_the_gradient_is_the_slope_of_the_objective(settings: list[str]) -> None:
-    bench = setting_of(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT, *settings]))
-    matcher = matcher_of(bench)
+    setting = setting_of(load_config("tiny", ["dtype=float64", *FEATURES, *HINDSIGHT, *settings]))
+    matcher = matcher_of(setting)
     names = ["images", "texts", "rates", "similarity.omega", "similarity.right"]
     assert_gradient_is_slope(
-        lambda pairs: matcher.backward(pairs, generator(7)), start_pairs(bench), names
+        lambda pairs: matcher.backward(pairs, generator(7)), start_pairs(setting), names
     )
 
 
@@ -51,10 +55,7 @@ def test_training_is_no_longer_and_no_faster_than_the_protocol(
         return train_differentiably(*arguments)
 
     monkeypatch.setattr("lors.matching.hindsight.train_differentiably", watched)
-    setting = double.setting()
-    matching = setting.config.matching.model_copy(update={"steps": 50})
-    config = setting.config.model_copy(update={"matching": matching})
-    matcher = HindsightMatcher(dataclasses.replace(setting, config=config))
+    matcher = HindsightMatcher(double, HindsightOptions(steps=50, real_batch_size=20))
     matcher.backward(start_pairs(double), generator(7))
     assert rates == pytest.approx([0.1] * 8 + [0.01] * 8)
 
@@ -84,9 +85,8 @@ def test_the_objective_is_least_where_the_network_is_the_teachers() -> None:
 
 
 def test_teachers_agree_on_the_mean_of_their_cosines(double: Setting) -> None:
-    teachers, setting = Teachers(double.setting()), double.setting()
-    inputs, texts = setting.real_batch(generator(0))
-    store, model, expected = double.experts(), double.model("any"), []
+    teachers, (inputs, texts) = Teachers(double), double.real_batch(generator(0), None)
+    store, model, expected = experts_of(double), double.model("any"), []
     for expert in range(2):
         late = store.snapshots(expert, [2, 3]).double()  # of 3 epochs
         double.flat.load(late.mean(0), model)
@@ -95,10 +95,10 @@ def test_teachers_agree_on_the_mean_of_their_cosines(double: Setting) -> None:
     torch.testing.assert_close(teachers.cosines(inputs, texts), sum(expected) / 2)
 
 
-def learned(bench: Setting, iterations: int) -> tuple[SyntheticPairs, list[float]]:
-    config = bench.config.distill.model_copy(update={"iterations": iterations})
-    run = Distillation(start_pairs(bench), config, seed=0)
-    matcher = matcher_of(bench)
+def learned(setting: Setting, iterations: int) -> tuple[SyntheticPairs, list[float]]:
+    config = setting.config.distill.model_copy(update={"iterations": iterations})
+    run = Distillation(start_pairs(setting), config, seed=0)
+    matcher = matcher_of(setting)
     losses = [run.step(matcher) for _ in range(iterations)]
     return run.synthetic, losses
 
@@ -116,13 +116,13 @@ ADAM = [
 
 
 def test_networks_trained_on_a_learned_set_retrieve_better() -> None:
-    bench = setting_of(load_config("tiny", [*FEATURES, *HINDSIGHT, *ADAM]))
-    pairs, losses = learned(bench, 25)
+    setting = setting_of(load_config("tiny", [*FEATURES, *HINDSIGHT, *ADAM]))
+    pairs, losses = learned(setting, 25)
     assert sum(losses[-5:]) < sum(losses[:5])
-    assert val_recall(bench, pairs) > val_recall(bench, start_pairs(bench))
+    assert val_recall(setting, pairs) > val_recall(setting, start_pairs(setting))
 
 
 def test_a_trunk_may_train_along() -> None:
-    bench = setting_of(load_config("tiny", [*HINDSIGHT, *ADAM]))
-    _, losses = learned(bench, 25)
+    setting = setting_of(load_config("tiny", [*HINDSIGHT, *ADAM]))
+    _, losses = learned(setting, 25)
     assert sum(losses[-5:]) < sum(losses[:5])

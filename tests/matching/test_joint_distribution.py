@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lors.config import load_config
+from lors.config.matchers import JointDistributionOptions
 from lors.encoders import EncodedSplit
 from lors.experts import TrajectoryStore
 from lors.matching import matcher_of
@@ -19,16 +19,17 @@ from lors.matching.joint_distribution import (
     joint_distance,
     kernel_distance,
 )
-from lors.matching.starts import Starts
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
 from lors.system.seeding import generator
+from tests.conftest import altered
 
 from .differences import assert_gradient_is_slope
 
 FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
-RANGE = ["matching.min_start_epoch=1", "matching.max_start_epoch=3"]
+KIND = "matching.kind=joint-distribution"
+RANGE = [KIND, "matching.min_start_epoch=1", "matching.max_start_epoch=3"]
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +83,11 @@ class Counting(TrajectoryStore):
         return (100.0 * expert + torch.tensor(list(epochs)).float())[:, None]
 
 
-def test_a_network_lies_between_two_snapshots_of_one_expert(bench: Setting) -> None:
-    settings = ["experts.epochs=9", "matching.min_start_epoch=4", "matching.max_start_epoch=8"]
-    starts = Starts(Counting(), bench.flat, load_config("tiny", settings))
-    drawn = [starts.between(generator(key), torch.zeros(1)).item() for key in range(200)]
+def test_a_network_lies_between_two_snapshots_of_one_expert(double: Setting) -> None:
+    options = JointDistributionOptions(min_start_epoch=4, max_start_epoch=8)
+    matcher = JointDistributionMatcher(double, options)
+    matcher.experts = Counting()
+    drawn = [matcher._between(generator(key), torch.zeros(1)).item() for key in range(200)]
     for expert in range(2):
         epochs = [value - 100 * expert for value in drawn if value // 100 == expert]
         assert 4 <= min(epochs) < 4.5
@@ -106,8 +108,10 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
     real, model = double.real["train"], double.flat.model
     first = np.searchsorted(real.owner, np.arange(7))
     seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
-    setting = dataclasses.replace(double.setting(), real=seven)
-    matcher = JointDistributionMatcher(setting)
+    setting = altered(double, real={"train": seven})
+    matcher = JointDistributionMatcher(
+        setting, JointDistributionOptions(min_start_epoch=1, max_start_epoch=3)
+    )
     index = np.arange(7)
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
     found = matcher.backward(pairs, generator(0))
@@ -119,16 +123,13 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
 def test_the_weight_is_that_of_the_kernel_distances(double: Setting) -> None:
     found = []
     for weight in (0, 1, 3):
-        config = load_config(
-            "tiny", [*FEATURES, *RANGE, "dtype=float64", f"matching.weight={weight}"]
-        )
-        matcher = JointDistributionMatcher(dataclasses.replace(double.setting(), config=config))
+        options = JointDistributionOptions(min_start_epoch=1, max_start_epoch=3, weight=weight)
+        matcher = JointDistributionMatcher(double, options)
         found.append(matcher.backward(start_pairs(double), generator(0)))
     assert found[2] - found[0] == pytest.approx(3 * (found[1] - found[0]))
     assert found[1] > found[0]
 
 
 def test_it_works_with_few_digits() -> None:
-    settings = ["dtype=bfloat16", "matching.kind=joint-distribution"]
-    bench = setting_of(load_config("tiny", settings))
-    assert matcher_of(bench).backward(start_pairs(bench), generator(0)) > 0
+    setting = setting_of(load_config("tiny", [*RANGE, "dtype=bfloat16"]))
+    assert matcher_of(setting).backward(start_pairs(setting), generator(0)) > 0

@@ -6,6 +6,7 @@ import torch
 from lors.config import load_config
 from lors.matching import matcher_of
 from lors.matching.linear_heads import worth_it
+from lors.matching.trajectory import TrajectoryMatcher
 from lors.setting import setting_of
 from lors.starts import start_pairs
 from lors.system.seeding import generator
@@ -15,16 +16,17 @@ HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"]
 
 def gradients(*overrides: str) -> dict[str, torch.Tensor]:
     """The matching loss and what every part gains, after a step that makes S a full one."""
-    bench = setting_of(load_config("tiny", [*HEADS, *overrides]))
-    matcher, pairs = matcher_of(bench), start_pairs(bench)
+    setting = setting_of(load_config("tiny", [*HEADS, *overrides]))
+    matcher, pairs = matcher_of(setting), start_pairs(setting)
     for part, tensors in pairs.parts().items():
         for tensor in tensors:
-            tensor.requires_grad_(part not in bench.config.distill.fixed)
+            tensor.requires_grad_(part not in setting.config.distill.fixed)
     draw = torch.Generator().manual_seed(0)
     for parameter in pairs.similarity.parameters():
         parameter.data += torch.randn(parameter.shape, generator=draw).to(parameter)
     pairs.rates.data = torch.tensor([0.3, 0.7], dtype=pairs.rates.dtype)
     loss = matcher.backward(pairs, generator(0))
+    assert isinstance(matcher, TrajectoryMatcher)
     assert (matcher.derivative is None) == ("matching.derivative=double" not in overrides)
     found = {name: p.grad for name, p in pairs.named_parameters() if p.grad is not None}
     return {**found, "loss": torch.tensor(loss)}

@@ -54,14 +54,14 @@ def test_going_back_is_part_of_the_path() -> None:
     assert found.flatten().tolist() == pytest.approx([0, 2 / 3, 1])
 
 
-def test_real_experts_keep_their_ends_and_compact_ones_keep_all_epochs(bench: Setting) -> None:
-    experts = experts_of(bench)
-    found = Shortcuts(experts, 3, bench.flat.sizes).snapshots(1, range(4))
+def test_real_experts_keep_their_ends_and_compact_ones_keep_all_epochs(setting: Setting) -> None:
+    experts = experts_of(setting)
+    found = Shortcuts(experts, 3, setting.flat.sizes).snapshots(1, range(4))
     real = experts.snapshots(1, range(4))
     torch.testing.assert_close(found[[0, 3]], real[[0, 3]])
     assert not torch.equal(found[1], real[1])
     steps = found.diff(dim=0)
-    first = [step[: bench.flat.sizes[0]] for step in steps]  # all in one direction
+    first = [step[: setting.flat.sizes[0]] for step in steps]  # all in one direction
     assert torch.cosine_similarity(first[0], first[2], dim=0).item() == pytest.approx(1, abs=1e-3)
     config = load_config("tiny", ["matching.shortcut=true", "experts.compact=true"])
     assert config.expert_snapshots() == [0, 1, 2, 3]

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
+from lors.config.matchers import TrajectoryOptions
 from lors.experts import TrajectoryStore
-from lors.matching import matcher_of
+from lors.matching import Matcher, matcher_of
 from lors.matching.starts import Starts
 from lors.matching.trajectory import TrajectoryMatcher
 from lors.setting import Setting, setting_of
@@ -30,52 +31,54 @@ class Counting(TrajectoryStore):
         return values[:, None].expand(-1, self.parameters)
 
 
-def drawn(bench: Setting, *settings: str, phase: int = 0) -> set[tuple[int, int, int]]:
+def drawn(setting: Setting, *settings: str, phase: int = 0) -> set[tuple[int, int, int]]:
     """The expert and the epoch of each side, of many draws."""
     config = load_config("tiny", ["experts.epochs=9", *settings])
-    starts, draw = Starts(Counting(sum(bench.flat.sides)), bench.flat, config), generator(0)
+    options, draw = config.matching, generator(0)
+    assert isinstance(options, TrajectoryOptions)
+    store = Counting(sum(setting.flat.sides))
+    starts = Starts(store, config.experts, setting.flat, options)
     found = set()
     for _ in range(100):
         start, target = starts.draw(draw, torch.zeros(1), phase)
-        sides = start.split(bench.flat.sides)
+        sides = start.split(setting.flat.sides)
         assert all((side == side[0]).all() for side in sides)
-        torch.testing.assert_close(
-            target - start, torch.full_like(start, config.matching.expert_epochs)
-        )
+        torch.testing.assert_close(target - start, torch.full_like(start, options.expert_epochs))
         (expert, image), (other, text) = (divmod(int(side[0]), 100) for side in sides)
         assert expert == other
         found.add((expert, image, text))
     return found
 
 
-def test_both_sides_start_together_unless_they_are_independent(bench: Setting) -> None:
+def test_both_sides_start_together_unless_they_are_independent(setting: Setting) -> None:
     settings = ["matching.max_start_epoch=3", "matching.expert_epochs=2"]
-    assert drawn(bench, *settings) == {(e, s, s) for e in range(2) for s in range(3)}
-    independent = drawn(bench, *settings, "matching.starts=independent")
+    assert drawn(setting, *settings) == {(e, s, s) for e in range(2) for s in range(3)}
+    independent = drawn(setting, *settings, "matching.starts=independent")
     assert independent == {(e, v, t) for e in range(2) for v in range(3) for t in range(3)}
 
 
-def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(bench: Setting) -> None:
-    found = drawn(bench, "matching.min_start_epoch=2", "matching.max_start_epoch=4")
+def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(setting: Setting) -> None:
+    found = drawn(setting, "matching.min_start_epoch=2", "matching.max_start_epoch=4")
     assert {image for _, image, _ in found} == {2, 3}
     phases = "matching.phases=[{max_start_epoch: 2}, {min_start_epoch: 5, max_start_epoch: 8}]"
-    assert {image for _, image, _ in drawn(bench, phases)} == {0, 1}
-    assert {image for _, image, _ in drawn(bench, phases, phase=1)} == {5, 6, 7}
+    assert {image for _, image, _ in drawn(setting, phases)} == {0, 1}
+    assert {image for _, image, _ in drawn(setting, phases, phase=1)} == {5, 6, 7}
 
 
 @pytest.mark.parametrize("ratio", ["merged", "separate"])
 def test_gradients_of_independent_starts_are_slopes(ratio: str) -> None:
     settings = ["dtype=float64", "matching.derivative=double", f"matching.ratio={ratio}"]
-    bench = setting_of(load_config("tiny", [*settings, "matching.starts=independent"]))
-    matcher, pairs = matcher_of(bench), start_pairs(bench)
+    setting = setting_of(load_config("tiny", [*settings, "matching.starts=independent"]))
+    matcher, pairs = matcher_of(setting), start_pairs(setting)
     unequal = next(k for k in range(99) if len(set(epochs(matcher, k))) == 2)
     assert_gradient_is_slope(
         lambda pairs: matcher.backward(pairs, generator(unequal)), pairs, ("texts", "rates")
     )
 
 
-def epochs(matcher: TrajectoryMatcher, key: int) -> list[int]:
+def epochs(matcher: Matcher, key: int) -> list[int]:
     """The start epochs that a matcher draws with this key."""
+    assert isinstance(matcher, TrajectoryMatcher)
     asked: list[int] = []
     experts = matcher.starts.experts
 
@@ -100,14 +103,14 @@ def test_compact_experts_keep_what_phases_need() -> None:
 
 def test_compact_experts_have_what_a_late_start_needs() -> None:
     settings = ["experts.compact=true", "matching={min_start_epoch: 2, max_start_epoch: 3}"]
-    bench = setting_of(load_config("tiny", settings))
-    matcher_of(bench).backward(start_pairs(bench), generator(0))
+    setting = setting_of(load_config("tiny", settings))
+    matcher_of(setting).backward(start_pairs(setting), generator(0))
 
 
 def test_ranges_without_an_epoch_are_refused() -> None:
-    for setting in (
+    for override in (
         "matching.min_start_epoch=2",
         "matching.phases=[{min_start_epoch: 1, max_start_epoch: 1}]",
     ):
         with pytest.raises(InputError, match="must be below"):
-            load_config("tiny", [setting])
+            load_config("tiny", [override])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
+from lors.system.progress import Silent
 from lors.system.seeding import generator
 
 
@@ -26,11 +26,11 @@ def test_ratio_by_hand() -> None:
     assert separate.item() == pytest.approx(0 / 1 + 5 / 8)
 
 
-def test_matching_is_a_function_of_the_generator(bench: Setting) -> None:
-    matcher = matcher_of(bench)
+def test_matching_is_a_function_of_the_generator(setting: Setting) -> None:
+    matcher = matcher_of(setting)
     losses, gradients = [], []
     for key in (0, 0, 1):
-        pairs = start_pairs(bench)
+        pairs = start_pairs(setting)
         losses.append(matcher.backward(pairs, generator(key)))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
@@ -38,9 +38,9 @@ def test_matching_is_a_function_of_the_generator(bench: Setting) -> None:
     assert torch.equal(gradients[0], gradients[1])
 
 
-def test_every_part_receives_a_gradient_and_fixed_parts_none(bench: Setting) -> None:
-    matcher = matcher_of(bench)
-    pairs = start_pairs(bench)
+def test_every_part_receives_a_gradient_and_fixed_parts_none(setting: Setting) -> None:
+    matcher = matcher_of(setting)
+    pairs = start_pairs(setting)
     pairs.texts.requires_grad_(False)
     matcher.backward(pairs, generator(0))
     assert pairs.texts.grad is None
@@ -55,9 +55,9 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
     """bfloat16 has three digits; θ, λ and what is learned keep all of theirs."""
 
     def gradient(*overrides: str) -> torch.Tensor:
-        bench = setting_of(load_config("tiny", [f"matching.derivative={derivative}", *overrides]))
-        pairs = start_pairs(bench)
-        matcher_of(bench).backward(pairs, generator(0))
+        setting = setting_of(load_config("tiny", [f"matching.derivative={derivative}", *overrides]))
+        pairs = start_pairs(setting)
+        matcher_of(setting).backward(pairs, generator(0))
         assert pairs.images.grad is not None
         assert pairs.images.grad.dtype == torch.float32
         return pairs.images.grad
@@ -66,18 +66,29 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
     assert 0 < (mixed - full).norm() / full.norm() < 0.05
 
 
+class Said(Silent):
+    """Keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
 def test_the_network_decides_how_second_derivatives_are_made() -> None:
-    said: list[str] = []
-    bench = setting_of(load_config("tiny"))
-    setting = dataclasses.replace(bench.setting(), say=said.append)
-    derivative = TrajectoryMatcher(setting).derivative
+    def made(said: Said, *overrides: str) -> object:
+        matcher = matcher_of(setting_of(load_config("tiny", overrides), said))
+        assert isinstance(matcher, TrajectoryMatcher)
+        return matcher.derivative
+
+    said = Said()
+    derivative = made(said)
     assert isinstance(derivative, partial)
     assert derivative.func is central
-    assert "central" in said[0]
-    kinked = setting_of(load_config("tiny", ["encoder.image=test_resnet"]))
-    assert matcher_of(kinked).derivative is double
-    rough = setting_of(load_config("tiny", ["matching.autocast=true"]))
-    assert matcher_of(rough).derivative is double
+    assert said.lines[-1].startswith("Second derivatives: central (")
+    assert made(Said(), "encoder.image=test_resnet") is double
+    assert made(Said(), "matching.autocast=true") is double
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:
@@ -86,10 +97,10 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
         load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear", "dtype=float64"])
     )
     matcher = matcher_of(heads)
-    once = heads.start()
+    once = start_pairs(heads)
     matcher.backward(once, generator(0))
     model = heads.flat.model
-    again = heads.start()
+    again = start_pairs(heads)
     gather = again.gather
 
     def encode_each(indices: list[torch.Tensor], *others: object) -> list[object]:
@@ -106,12 +117,12 @@ def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> No
 
 def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> None:
     phases = "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 1, max_start_epoch: 2}]"
-    bench = setting_of(load_config("tiny", [phases, "distill.iterations=4"]))
+    setting = setting_of(load_config("tiny", [phases, "distill.iterations=4"]))
 
     def run() -> Distillation:
-        return Distillation(start_pairs(bench), bench.config.distill, 0)
+        return Distillation(start_pairs(setting), setting.config.distill, 0)
 
-    whole, matcher = run(), matcher_of(bench)
+    whole, matcher = run(), matcher_of(setting)
     received = []
     for step in range(4):
         if step == 1:
@@ -125,7 +136,7 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     assert similarity[:4, :4].any()
     assert not similarity[:4, 4:].any()  # never learned together
     assert not similarity[4:, :4].any()
-    resumed, matcher = run(), matcher_of(bench)
+    resumed, matcher = run(), matcher_of(setting)
     checkpoints.load(tmp_path / "checkpoint.safetensors", resumed)
     for _ in range(3):
         resumed.step(matcher)

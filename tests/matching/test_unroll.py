@@ -20,10 +20,10 @@ HEADS = {
 }
 
 
-def setting(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Tensor]:
+def case(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Tensor]:
     """A network, seven pairs, five batches of four, and rates."""
-    bench = setting_of(load_config("tiny", ["dtype=float64", *HEADS[kind]]))
-    pairs = start_pairs(bench)
+    setting = setting_of(load_config("tiny", ["dtype=float64", *HEADS[kind]]))
+    pairs = start_pairs(setting)
     every = torch.arange(7)
     similarity = torch.eye(7).double() + 0.1 * torch.randn(7, 7, generator=generator(1)).double()
     whole = Batch(pairs.images.detach()[every], pairs.texts.detach()[every], similarity)
@@ -31,12 +31,12 @@ def setting(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Te
     order = pairs.passes(4, generator(2), every)
     steps = [next(order) for _ in range(5)]
     rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
-    return bench.model("start"), whole, steps, rates
+    return setting.model("start"), whole, steps, rates
 
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_it_ends_where_training_by_the_protocol_ends(kind: str) -> None:
-    model, whole, steps, rates = setting(kind)
+    model, whole, steps, rates = case(kind)
     sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05)
     outputs = [sides[0](whole.inputs), sides[1](whole.texts)]
     before = model(whole.inputs, whole.texts)
@@ -50,7 +50,7 @@ def test_it_ends_where_training_by_the_protocol_ends(kind: str) -> None:
 
 def test_heads_take_the_short_way_and_trunks_the_long_one() -> None:
     for kind, expected in (("linear", HeadSide), ("mlp", HeadSide), ("trunk", PlainSide)):
-        model, whole, steps, rates = setting(kind)
+        model, whole, steps, rates = case(kind)
         image, text = train_differentiably(model, whole, steps[:1], wbce, [rates])
         assert type(image) is expected
         assert type(text) is HeadSide
@@ -58,7 +58,7 @@ def test_heads_take_the_short_way_and_trunks_the_long_one() -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_gradients_of_the_short_way_are_those_of_the_long_one(kind: str) -> None:
-    model, whole, steps, rates = setting(kind)
+    model, whole, steps, rates = case(kind)
     real = [torch.randn(5, t.shape[1], generator=generator(3)).double() for t in whole[:2]]
     found = []
     for way in (None, PlainSide):
@@ -72,7 +72,7 @@ def test_gradients_of_the_short_way_are_those_of_the_long_one(kind: str) -> None
 
 
 def test_gradients_are_slopes() -> None:
-    model, whole, steps, rates = setting("trunk")
+    model, whole, steps, rates = case("trunk")
 
     def objective(whole: Batch, rates: torch.Tensor) -> torch.Tensor:
         sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05)
@@ -92,7 +92,7 @@ def test_gradients_are_slopes() -> None:
 
 
 def test_what_is_not_learned_may_train_all_the_same() -> None:
-    model, whole, steps, _ = setting("mlp")
+    model, whole, steps, _ = case("mlp")
     fixed = Batch(*(tensor.detach() for tensor in whole))
     rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
     sides = train_differentiably(model, fixed, steps, wbce, [rates] * 5)

@@ -58,14 +58,14 @@ def recall_by_its_code(folder: Path) -> float:
     exec(compile(networks, CARD, "exec"), names)
     distilled = names["distilled"]
     config = distilled.config
-    bench = setting_of(config, like=distilled)
-    drawn = bench.model(config.seed, "evaluation network", 0)
+    setting = setting_of(config, like=distilled)
+    drawn = setting.model(config.seed, "evaluation network", 0)
     for side, ours in ((names["image"], drawn.image), (names["text"], drawn.text)):
         (ours if isinstance(ours, nn.Sequential) else nn.Sequential(ours)).requires_grad_(False)
         into = side if isinstance(ours, nn.Sequential) else side[-1]
         into.load_state_dict(ours.state_dict())
     exec(compile(f"image_rate, text_rate{rest}", CARD, "exec"), names)
-    split, real = bench.pairs.splits["test"], bench.real["test"]
+    split, real = setting.pairs.splits["test"], setting.real["test"]
     names["owner"] = torch.from_numpy(split.owner)
     if config.encoder.space == "features":
         names["images"] = torch.from_numpy(np.array(real.images[:]))

@@ -24,6 +24,7 @@ from lors.evaluation.protocol import Outcome
 from lors.evaluation.recall import Recall
 from lors.evaluation.results import Row
 from lors.experts import experts_of
+from lors.experts.of_setting import _snapshots
 from lors.files.artifacts import load
 from lors.matching import MATCHERS
 from lors.matching.trajectory import TrajectoryMatcher
@@ -31,7 +32,8 @@ from lors.runs.folders import SET
 from lors.runs.logbook import Logbook
 from lors.runs.pipeline import run
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting import setting_of
+from lors.setting import Setting, setting_of
+from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import LorsError
 from lors.system.progress import Silent
@@ -109,16 +111,16 @@ NAMES = ("four", "one")
 
 def trained() -> list[int]:
     """The experts that this rank trained."""
-    bench = setting_of(load_config("tiny", ["experts.count=5", "experts.epochs=2"]))
+    setting = setting_of(load_config("tiny", ["experts.count=5", "experts.epochs=2"]))
     mine = []
-    train = bench._snapshots
 
-    def note(expert: int, *rest: Any) -> Any:
+    def note(setting: Setting, expert: int, begun: Any) -> Any:
         mine.append(expert)
-        return train(expert, *rest)
+        return _snapshots(setting, expert, begun)
 
-    setattr(bench, "_snapshots", note)  # noqa: B010
-    experts_of(bench)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lors.experts.of_setting._snapshots", note)
+        experts_of(setting)
     return mine
 
 
@@ -181,10 +183,11 @@ def diverged(out: str) -> Any:
             time.sleep(0.2)  # rank 0 is ahead
             return float("nan")
 
-    MATCHERS["trajectory"] = Broken
-    config = load_config("tiny", ["distill.retries=3", "distill.iterations=2", *EXACT])
+    MATCHERS.register("broken")(Broken)
+    changes = ["distill.retries=3", "distill.iterations=2", *EXACT]
+    config = load_config("tiny", ["matching.kind=broken", *changes])
     run(config, out, references=False)
-    state = Distillation(setting_of(config).start(), config.distill, 0)
+    state = Distillation(start_pairs(setting_of(config)), config.distill, 0)
     Logbook(Path(out)).resume(state, Silent())
     return state.slowed
 
@@ -266,7 +269,7 @@ def test_torchrun_starts_the_ranks_again_when_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ["experts.count=4", "experts.epochs=12"]
-    expected = setting_of(load_config("tiny", settings)).experts()
+    expected = experts_of(setting_of(load_config("tiny", settings)))
     monkeypatch.setenv("LORS_HOME", str(tmp_path))
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     launch += ["--nproc-per-node=2", "--max-restarts=1", "-m", "lors", "experts", "tiny", *settings]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import torch
 
 from lors import load_config
 from lors.config import Config
+from lors.config.matching import MatchingOptions
 from lors.evaluation.evaluate import evaluate_set
 from lors.files.artifacts import load
-from lors.matching import MATCHERS, Setting
+from lors.matching import MATCHERS
 from lors.runs.folders import saved_results
 from lors.runs.pipeline import run
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
 from lors.system.errors import DivergedError, InputError
 
 
@@ -200,9 +203,10 @@ def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> 
 class Fragile:
     """A matcher whose inner training run blows up unless the inner rates are low."""
 
-    learns_rates = True
+    class Options(MatchingOptions):
+        learns_rates = True
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, options: MatchingOptions) -> None:
         self.state: dict[str, torch.Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -210,11 +214,17 @@ class Fragile:
         return math.nan if synthetic.rates.max() > 0.03 else 0.5
 
 
+@pytest.fixture
+def fragile() -> Iterator[str]:
+    MATCHERS.register("fragile")(Fragile)
+    yield "matching.kind=fragile"
+    MATCHERS.remove("fragile")
+
+
 def test_numbers_that_turn_non_finite_can_be_tried_again_at_lower_rates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fragile: str
 ) -> None:
-    monkeypatch.setitem(MATCHERS, "fragile", Fragile)
-    config = ["matching.kind=fragile", "distill.inner_rate=0.1"]
+    config = [fragile, "distill.inner_rate=0.1"]
     with pytest.raises(DivergedError, match=r"distill\.retries"):
         run(load_config("tiny", [*config, "distill.retries=1"]), tmp_path / "few")
     run(load_config("tiny", [*config, "distill.retries=2"]), tmp_path / "run", references=False)

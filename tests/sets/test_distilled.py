@@ -18,11 +18,11 @@ from tests.conftest import random_pairs
 
 
 @pytest.fixture
-def distilled(bench: Setting) -> DistilledSet:
-    pairs = start_pairs(bench)
+def distilled(setting: Setting) -> DistilledSet:
+    pairs = start_pairs(setting)
     for number, parameter in enumerate(pairs.similarity.parameters()):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(number))
-    return bench.distilled(pairs)
+    return setting.distilled(pairs)
 
 
 def test_round_trip_keeps_every_bit(distilled: DistilledSet, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_the_file_holds_the_factors_and_never_the_matrix(
 
 
 @pytest.mark.parametrize("kind", SIMILARITIES)
-def test_every_similarity_is_saved(kind: str, bench: Setting, tmp_path: Path) -> None:
-    start = start_pairs(bench)
+def test_every_similarity_is_saved(kind: str, setting: Setting, tmp_path: Path) -> None:
+    start = start_pairs(setting)
     values = torch.randn(len(start), len(start), generator=torch.Generator().manual_seed(0))
     config = load_config("tiny", [f"similarity.kind={kind}"])
     similarity = build_similarity(config.similarity, len(start))
@@ -60,18 +60,18 @@ def test_every_similarity_is_saved(kind: str, bench: Setting, tmp_path: Path) ->
         similarity = Fixed(len(start), values)
     pairs = SyntheticPairs(start.images, start.texts, similarity)
     path = tmp_path / "set.safetensors"
-    DistilledSet(pairs, config, bench.text_trunk, (0.5,), (0.25,), "x").save(path)
+    DistilledSet(pairs, config, setting.text_trunk, (0.5,), (0.25,), "x").save(path)
     again = DistilledSet.load(path)
     assert torch.equal(again.pairs.similarity.matrix(), similarity.matrix())
     assert kind != "fixed" or torch.equal(again.pairs.similarity.matrix(), values)
 
 
-def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Setting) -> None:
-    budget = bench.config.distill.budget
-    fitting = bench.distilled(start_pairs(bench))
+def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(setting: Setting) -> None:
+    budget = setting.config.distill.budget
+    fitting = setting.distilled(start_pairs(setting))
     assert len(fitting) == budget - 1
     assert fitting.storage() <= budget
-    plain = random_pairs(bench)
+    plain = random_pairs(setting)
     assert len(plain) == budget
     too_many = SyntheticPairs(
         plain.images.detach(),
@@ -79,7 +79,7 @@ def test_one_pair_less_fits_the_budget_and_a_pair_more_is_refused(bench: Setting
         build_similarity(SimilarityConfig(kind="lowrank", rank=2), budget),
     )
     with pytest.raises(InputError, match="more than the budget"):
-        bench.distilled(too_many)
+        setting.distilled(too_many)
 
 
 def test_batches_cover_the_set_with_the_similarity_of_the_batch(distilled: DistilledSet) -> None:
@@ -94,8 +94,8 @@ def test_batches_cover_the_set_with_the_similarity_of_the_batch(distilled: Disti
         torch.testing.assert_close(similarity, whole[index][:, index])
 
 
-def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Setting) -> None:
-    model = bench.model("user")
+def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, setting: Setting) -> None:
+    model = setting.model("user")
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     losses = []
     for epoch in range(20):
@@ -108,12 +108,17 @@ def test_any_contrastive_loop_can_train_on_it(distilled: DistilledSet, bench: Se
     assert sum(losses[-4:]) < sum(losses[:4])
 
 
-def test_pixels_are_what_was_normalised(bench: Setting) -> None:
-    pairs = random_pairs(bench)
+def test_pixels_are_what_was_normalised(setting: Setting) -> None:
+    pairs = random_pairs(setting)
     distilled = DistilledSet(
-        pairs, bench.config, bench.text_trunk, bench.flat.model.mean, bench.flat.model.std, "x"
+        pairs,
+        setting.config,
+        setting.text_trunk,
+        setting.flat.model.mean,
+        setting.flat.model.std,
+        "x",
     )
-    real = {image.tobytes() for image in bench.pairs.splits["train"].images[:]}
+    real = {image.tobytes() for image in setting.pairs.splits["train"].images[:]}
     assert all(image.numpy().tobytes() in real for image in distilled.pixels())
 
 

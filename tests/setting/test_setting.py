@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from lors.config import load_config
-from lors.experts import TrajectoryStore, expert_origin
-from lors.setting import setting_of
-from lors.starts import start_pairs
+from lors.encoders import EncodedSplit
+from lors.setting import Setting, setting_of
 from lors.system.errors import InputError
+from lors.system.seeding import generator
+from tests.conftest import altered
 
 
 def test_mistakes_show_before_anything_slow(
@@ -26,32 +26,26 @@ def test_mistakes_show_before_anything_slow(
     assert not (tmp_path / "home").exists()  # no image was decoded
 
 
-def test_an_expert_that_another_process_trains_is_waited_for(tmp_path: Path) -> None:
-    bench = setting_of(load_config("tiny", [f"experts.folder={tmp_path}", "experts.count=2"]))
-    store = TrajectoryStore(tmp_path, expert_origin(bench))
-    with ThreadPoolExecutor(1) as pool:
-        with store.claim(0):
-            training = pool.submit(bench.experts)
-            while not store.path(1).exists() and not training.done():
-                time.sleep(0.01)
-            assert not training.done()
-            assert store.missing(2) == [0]
-        training.result()  # whoever held it has let go without training it
-    assert not store.missing(2)
+def test_a_real_batch_is_different_images_each_with_a_caption_of_its_own(setting: Setting) -> None:
+    owner = np.repeat(np.arange(60), 2)
+    features = np.repeat(np.arange(60, dtype=np.float32)[:, None], 4, 1)
+    captions = np.stack([owner, np.arange(120), owner, owner], 1).astype(np.int32)
+    many = altered(setting, real={"train": EncodedSplit(features, captions, owner)})
+    inputs, texts = many.real_batch(generator(0), None)
+    assert len(inputs) == setting.config.experts.batch_size == 50
+    assert len(inputs[:, 0].unique()) == 50
+    assert torch.equal(inputs[:, 0].long(), texts[:, 0])
+    assert 0 < (texts[:, 1] % 2).sum() < 50  # first and second captions
+    assert len(many.real_batch(generator(0), 12)[0]) == 12
+    few = altered(many, real={"train": EncodedSplit(features[:3], captions[:6], owner[:6])})
+    assert sorted(few.real_batch(generator(0), None)[0][:, 0].tolist()) == [0, 1, 2]
 
 
-def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
-    settings = ["similarity.kind=fixed", f"similarity.values={tmp_path}/values.npy"]
-    values = np.random.default_rng(0).normal(size=(7, 7)).astype(np.float32)
-    np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
-    start = start_pairs(setting_of(load_config("tiny", settings)))
-    assert np.array_equal(start.similarity.matrix().numpy(), values)
-
-
-def test_a_set_may_be_kept_within_one_batch() -> None:
-    settings = ["distill.budget=20", "evaluate.batch_size=7"]
-    assert len(start_pairs(setting_of(load_config("tiny", settings)))) == 19
-    assert (
-        len(start_pairs(setting_of(load_config("tiny", [*settings, "distill.one_batch=true"]))))
-        == 7
-    )
+def test_a_real_batch_is_augmented_where_real_images_are() -> None:
+    plain = setting_of(load_config("tiny"))
+    augmented = setting_of(load_config("tiny", ["data.augment=true"]))
+    images, texts = plain.real_batch(generator(0), None)
+    once, twice = (augmented.real_batch(generator(0), None) for _ in range(2))
+    assert torch.equal(once[0], twice[0])
+    assert torch.equal(once[1], texts)
+    assert not torch.equal(once[0], images)

@@ -26,22 +26,22 @@ KINDS = {"image": [], "heads": HEADS, "features": [*HEADS, "encoder.space=featur
 
 def real_set(config: Config) -> tuple[Setting, DistilledSet]:
     """Some real pairs as a set, which needs no distillation."""
-    bench = setting_of(config)
+    setting = setting_of(config)
     plain = load_config("tiny", ["similarity.kind=identity"]).similarity
-    return bench, bench.distilled(random_pairs(bench), similarity=plain)
+    return setting, setting.distilled(random_pairs(setting), similarity=plain)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_retrieves_from_pixels_what_the_protocol_measures(kind: str, tmp_path: Path) -> None:
-    bench, distilled = real_set(load_config("tiny", KINDS[kind]))
+    setting, distilled = real_set(load_config("tiny", KINDS[kind]))
     Retriever.train(distilled).save(tmp_path / "some.safetensors")
-    retriever, test = Retriever.load(tmp_path / "some.safetensors"), bench.pairs.splits["test"]
+    retriever, test = Retriever.load(tmp_path / "some.safetensors"), setting.pairs.splits["test"]
     images, texts = retriever.embed_pixels(test.images), retriever.embed_texts(test.captions)
     again = recall(images, texts, torch.from_numpy(test.owner))
     keys = (0, "retriever")
-    model, protocol = bench.model(*keys), bench.config.evaluate
+    model, protocol = setting.model(*keys), setting.config.evaluate
     lors.train_on(distilled.pairs, model, distilled.loss, protocol, *keys)
-    assert again == lors.measure(model, bench.real["test"])
+    assert again == lors.measure(model, setting.real["test"])
 
 
 def test_it_keeps_a_frozen_trunk_with_its_batch_norms(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_what_cannot_be_embedded_is_refused(saved: Path, tmp_path: Path) -> None
         retriever.embed_texts("a text, not a list")
 
 
-def test_sets_without_trunks_are_refused(bench: Setting) -> None:
-    made = bench.distilled(start_pairs(bench))
-    given = GivenText(bench.text_trunk.dim, "some")
+def test_sets_without_trunks_are_refused(setting: Setting) -> None:
+    made = setting.distilled(start_pairs(setting))
+    given = GivenText(setting.text_trunk.dim, "some")
     distilled = DistilledSet(made.pairs, made.config, given, made.mean, made.std, "given|8")
     with pytest.raises(InputError, match="given embeddings"):
         Retriever.train(distilled)
@@ -116,9 +116,9 @@ def test_a_file_that_claims_another_network_is_refused(
         Retriever.load(tmp_path / "other.safetensors")
 
 
-def test_a_set_made_on_another_device_trains_here(bench: Setting) -> None:
+def test_a_set_made_on_another_device_trains_here(setting: Setting) -> None:
     plain = load_config("tiny", ["similarity.kind=identity"]).similarity
-    distilled = bench.distilled(random_pairs(bench), similarity=plain)
+    distilled = setting.distilled(random_pairs(setting), similarity=plain)
     there = distilled.config.model_copy(update={"device": "cuda:7"})
     Retriever.train(replace(distilled, config=there))
     with pytest.raises(InputError, match="device 'quantum'"):

@@ -71,17 +71,17 @@ def test_photos_of_frozen_trunks_get_canonical_texts_and_others_keep_their_capti
     given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
     for scope in ("heads", "image"):
         head = ["encoder.image_head=linear"] if scope == "heads" else []
-        bench = setting_of(load_config("tiny", [*given, f"encoder.scope={scope}", *head]))
-        real, model = bench.real["train"], bench.flat.model
+        setting = setting_of(load_config("tiny", [*given, f"encoder.scope={scope}", *head]))
+        real, model = setting.real["train"], setting.flat.model
         captions = real.captions(np.arange(len(real.texts)), model)
-        near = torch.cdist(start_pairs(bench).texts.detach(), captions).min(1).values
+        near = torch.cdist(start_pairs(setting).texts.detach(), captions).min(1).values
         assert (near.max() < 1e-4) == (scope == "image")
 
 
 def test_a_set_starts_with_both_signs_of_every_direction() -> None:
     given = ["distill.init=canonical", "similarity.kind=identity", "distill.budget=6"]
-    bench = setting_of(load_config("tiny", [*given, *FEATURES]))
-    pairs = start_pairs(bench)
+    setting = setting_of(load_config("tiny", [*given, *FEATURES]))
+    pairs = start_pairs(setting)
     for part in (pairs.images, pairs.texts):
         torch.testing.assert_close(part[0::2], -part[1::2], rtol=1e-4, atol=1e-4)
         assert torch.linalg.matrix_rank(part) == 3

@@ -48,14 +48,14 @@ def test_spanning_pairs_are_the_extremes_of_every_direction() -> None:
 
 def start(*settings: str, budget: int = 8) -> tuple[Setting, torch.Tensor, torch.Tensor]:
     given = ["distill.init=cross-covariance", "similarity.kind=identity", *settings]
-    bench = setting_of(load_config("tiny", [*given, f"distill.budget={budget}"]))
-    pairs = start_pairs(bench)
-    return bench, pairs.images.detach(), pairs.texts.detach()
+    setting = setting_of(load_config("tiny", [*given, f"distill.budget={budget}"]))
+    pairs = start_pairs(setting)
+    return setting, pairs.images.detach(), pairs.texts.detach()
 
 
-def real_covariance(bench: Setting) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def real_covariance(setting: Setting) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Real images, each with the mean of its captions, and their cross-covariance."""
-    real, model = bench.real["train"], bench.flat.model
+    real, model = setting.real["train"], setting.flat.model
     x = real.normalised(np.arange(len(real)), model)
     y = real.captions(np.arange(len(real.texts)), model)
     owner = torch.from_numpy(real.owner)
@@ -68,8 +68,8 @@ def real_covariance(bench: Setting) -> tuple[torch.Tensor, torch.Tensor, torch.T
 def test_in_features_pairs_are_both_signs_of_singular_vectors_as_long_as_real_features(
     standardise: str,
 ) -> None:
-    bench, images, texts = start(*FEATURES, f"encoder.standardise={standardise}")
-    x, y, covariance = real_covariance(bench)
+    setting, images, texts = start(*FEATURES, f"encoder.standardise={standardise}")
+    x, y, covariance = real_covariance(setting)
     means = [(side[::2] + side[1::2]) / 2 for side in (images, texts)]
     for mean in means:  # the middle of the two signs is the mean of the data
         torch.testing.assert_close(mean, mean[:1].expand_as(mean), rtol=0, atol=1e-4)
@@ -86,8 +86,8 @@ def test_in_features_pairs_are_both_signs_of_singular_vectors_as_long_as_real_fe
 
 
 def test_beyond_twice_the_rank_real_pairs_take_the_rest() -> None:
-    bench, images, texts = start(*FEATURES, "encoder.text_dim=3", budget=10)
-    every = bench.real["train"].normalised(np.arange(200), bench.flat.model)
+    setting, images, texts = start(*FEATURES, "encoder.text_dim=3", budget=10)
+    every = setting.real["train"].normalised(np.arange(200), setting.flat.model)
     assert images.shape[0] == texts.shape[0] == 10
     distance = torch.cdist(images, every).min(1).values
     assert (distance[:6] > 0.1).all()
@@ -95,9 +95,9 @@ def test_beyond_twice_the_rank_real_pairs_take_the_rest() -> None:
 
 
 def test_in_pixels_pairs_are_different_real_ones() -> None:
-    bench, images, _ = start("encoder.scope=heads", "encoder.image_head=linear", budget=20)
-    split = bench.pairs.splits["train"]
-    every = bench.flat.model.normalise(torch.from_numpy(np.array(split.images)))
+    setting, images, _ = start("encoder.scope=heads", "encoder.image_head=linear", budget=20)
+    split = setting.pairs.splits["train"]
+    every = setting.flat.model.normalise(torch.from_numpy(np.array(split.images)))
     distance = torch.cdist(images.flatten(1).double(), every.flatten(1).double())
     assert distance.min(1).values.max() < 1e-5
     assert len(distance.argmin(1).unique()) == 20

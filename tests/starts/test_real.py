@@ -4,50 +4,50 @@ import pytest
 import torch
 
 from lors.config import load_config
-from lors.selection import SELECTIONS
-from lors.setting import Setting, setting_of
-from lors.setting.resolve import resolve
-from lors.starts import INITIALS, start_pairs
+from lors.selection import SELECTIONS, select
+from lors.sets.synthetic import SyntheticPairs
+from lors.setting import setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 
 
-def bench(*settings: str) -> Setting:
-    return setting_of(load_config("tiny", list(settings)))
+def made(*settings: str) -> SyntheticPairs:
+    return start_pairs(setting_of(load_config("tiny", settings)))
 
 
 def test_real_pairs_do_not_depend_on_how_many_the_similarity_leaves() -> None:
-    paid, plain = bench(), bench("similarity.kind=identity")
-    few, many = start_pairs(paid), start_pairs(plain)
+    few, many = made(), made("similarity.kind=identity")
     assert len(few) < len(many) == 8
     assert torch.equal(few.images, many.images[: len(few)])
 
 
 def test_replicas_come_in_twos() -> None:
-    pairs = bench("distill.init=replicas", "similarity.kind=identity").start()
+    pairs = made("distill.init=replicas", "similarity.kind=identity")
     assert torch.equal(pairs.images[::2], pairs.images[1::2])
     assert len(pairs.images.flatten(1).unique(dim=0)) == 4
 
 
 def test_noise_is_standard_normal_and_the_same_for_a_seed() -> None:
-    pairs = bench("distill.init=noise").start()
+    pairs = made("distill.init=noise")
     assert pairs.images.mean().item() == pytest.approx(0, abs=0.05)
     assert pairs.images.std().item() == pytest.approx(1, abs=0.05)
-    assert torch.equal(pairs.images, bench("distill.init=noise").start().images)
+    assert torch.equal(pairs.images, made("distill.init=noise").images)
 
 
 def test_any_selection_can_be_a_start() -> None:
-    assert set(SELECTIONS) < set(INITIALS)
-    herded = bench("distill.init=herding", "similarity.kind=identity")
-    (chosen, _), captions = herded.select("herding", 8, "start")
-    expected = herded.plain_pairs(chosen, captions)
-    assert torch.equal(start_pairs(herded).images, expected.images)
-    assert torch.equal(start_pairs(herded).texts, expected.texts)
+    for kind in SELECTIONS:
+        config = load_config("tiny", [f"distill.init={kind}", "similarity.kind=identity"])
+        setting = setting_of(config)
+        (chosen, _), captions = select(setting, kind, 8, "start")
+        found, expected = start_pairs(setting), setting.plain_pairs(chosen, captions)
+        assert torch.equal(found.images, expected.images), kind
+        assert torch.equal(found.texts, expected.texts), kind
 
 
 def test_what_cannot_be_is_refused_in_a_sentence() -> None:
     with pytest.raises(InputError, match="did you mean 'herding'"):
-        resolve(load_config("tiny", ["distill.init=hearding"]))
+        load_config("tiny", ["distill.init=hearding"])
     settings = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
     settings += ["similarity.kind=fixed", "distill.init=cross-covariance"]
     with pytest.raises(InputError, match=r"distill\.init=real"):
-        bench(*settings).start()
+        made(*settings)

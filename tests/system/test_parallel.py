@@ -26,13 +26,13 @@ SIZES = (5, 3, 6)
 
 def products(gradient: str, derivative: str, divided: bool) -> list[float]:
     """Of the meta-gradient of a small inner run with drawn directions; and its objective."""
-    bench = setting_of(load_config("tiny", SETTINGS))
-    model = bench.model("network")
+    setting = setting_of(load_config("tiny", SETTINGS))
+    model = setting.model("network")
     flat, draw = FlatModel(model), generator("batches")
     model.divided = divided
     start = flat.flatten(model)
     part = my_rows if divided else lambda rows: rows
-    whole = [start_pairs(bench).images.detach()[:1].expand(m, -1, -1, -1) for m in SIZES]
+    whole = [start_pairs(setting).images.detach()[:1].expand(m, -1, -1, -1) for m in SIZES]
     images = [x + torch.randn(x.shape, generator=draw, dtype=x.dtype) for x in whole]
     texts = [torch.randn(m, 16, generator=draw, dtype=start.dtype) for m in SIZES]
     blocks = [torch.eye(m, dtype=start.dtype) for m in SIZES]

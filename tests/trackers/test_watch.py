@@ -60,9 +60,9 @@ def test_trackers_are_no_reason_to_refuse_a_folder(tracked: Path, tiny: Config) 
     assert Run(tracked).config.trackers == ()
 
 
-def test_pictures_come_with_recall(bench: Setting) -> None:
-    listener, pairs = Listener(), random_pairs(bench)
-    watch = Watch(bench, [listener])
+def test_pictures_come_with_recall(setting: Setting) -> None:
+    listener, pairs = Listener(), random_pairs(setting)
+    watch = Watch(setting, [listener])
     watch.record({"iteration": 1, "loss": 0.9}, pairs)
     assert listener.heard == [(1, "loss")]
     watch.record({"iteration": 2, "loss": 0.8, "recall": 10.0}, pairs)
@@ -82,13 +82,13 @@ def test_the_end_is_the_step_after_the_last(
 
 def test_features_have_no_images_to_show(tiny_run: Path) -> None:
     features = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
-    bench = setting_of(load_config("tiny", features))
+    setting = setting_of(load_config("tiny", features))
     listener = Listener()
-    pairs = random_pairs(bench)
-    Watch(bench, [listener]).record({"iteration": 3, "recall": 1.0}, pairs)
+    pairs = random_pairs(setting)
+    Watch(setting, [listener]).record({"iteration": 3, "recall": 1.0}, pairs)
     assert listener.heard == [(3, "recall"), (3, "similarity")]
 
 
-def test_without_trackers_nothing_is_computed(bench: Setting) -> None:
+def test_without_trackers_nothing_is_computed(setting: Setting) -> None:
     unused: Any = None
-    Watch(bench, []).end(unused, {})
+    Watch(setting, []).end(unused, {})

@@ -13,25 +13,21 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import psutil
 import torch
-from pydantic import TypeAdapter
 
 from lors.compare.cell import Cell
-from lors.compare.results import Record, Reference, record_of, write_results
+from lors.compare.references import prepare
+from lors.compare.results import Record, record_of, write_results
 from lors.compare.table import Table
 from lors.config import Config
 from lors.evaluation.evaluate import evaluate_set
-from lors.evaluation.protocol import summarise
-from lors.evaluation.references import full_data
-from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
-from lors.experts import experts_of
+from lors.evaluation.results import Results, Row, Value
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
 from lors.runs.pipeline import run
-from lors.setting import resolve, setting_of
+from lors.setting import resolve
 from lors.system import ranks
 from lors.system.devices import find_device
 from lors.system.errors import InputError, LorsError
@@ -42,15 +38,8 @@ from lors.system.workers import as_they_end, worker_pool
 
 __all__ = ["compare"]
 
-SHARED = ("data", "encoder", "experts", "evaluate", "device", "dtype")
-"""Cells that agree in these, but for the number of experts, share experts, features and the
-full-data reference."""
-
 FAILURES = (LorsError, RuntimeError, AssertionError, ValueError, MemoryError, OSError)
 """How a run may end that cannot be done; timm refuses sizes by assertions."""
-
-FULL_DATA = TypeAdapter(dict[str, Recalls | MeanRecall])
-"""What ``full-data.json`` holds: recalls by the settings and the data that they belong to."""
 
 
 def compare(
@@ -83,7 +72,7 @@ def compare(
     cells = table.cells(seeds, overrides)
     runs = _runs(cells)
     folders = [out / "runs" / group[0].name for group in runs]
-    ranks.first(lambda: _check(runs, folders))
+    ranks.from_rank_zero(lambda: _check(runs, folders))
     timed = table.measure == "seconds"
     if timed and ranks.size() > 1:
         raise InputError("a table of times is for one process at a time: run it without torchrun")
@@ -91,8 +80,8 @@ def compare(
     with sole_user(out):
         if ranks.rank() == 0:
             artifacts.remove_leftovers(out)
-        references = _prepare(cells, out, progress)
-        mine, where = ranks.share(runs), ranks.share(folders)
+        references = prepare(cells, out, progress)
+        mine, where = ranks.my_share(runs), ranks.my_share(folders)
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
 
         def keep(found: list[Record]) -> None:
@@ -227,57 +216,6 @@ def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progre
         result = record.failed or f"mean recall {record.mean:.1f}, {record.note}"
         progress.say(f"{record.row}, {record.column}, seed {record.seed}: {result}")
     return records
-
-
-def _prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[Reference]:
-    """Make what cells share, once: data, features and experts; and measure the full data."""
-    settings: dict[str, list[Cell]] = {}
-    for cell in cells:
-        settings.setdefault(_shared(cell.config), []).append(cell)
-    path = out / "full-data.json"
-    known = FULL_DATA.validate_python(ranks.first(lambda: _plain(_known_references(path))))
-    references = []
-    for key, group in settings.items():
-        most = max(group, key=lambda cell: cell.config.experts.count)
-        setting = setting_of(most.config, progress)
-        experts_of(setting)
-        key = f"{key} {setting.pairs.fingerprint}"
-        if key not in known:
-            known[key] = summarise(full_data(setting)).chosen
-            if ranks.rank() == 0:
-                artifacts.write_text(path, json.dumps(_plain(known), indent=2))
-        rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
-        columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
-        references.append(Reference(rows=rows, columns=columns, recall=known[key]))
-    return references
-
-
-def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:
-    return {key: recall.content() for key, recall in known.items()}
-
-
-def _known_references(path: Path) -> dict[str, Recalls | MeanRecall]:
-    """The recalls of the full data that were measured before, by what they belong to.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        return FULL_DATA.validate_python(json.loads(path.read_text("utf-8")))
-    except (ValueError, RecursionError):
-        raise InputError(f"{str(path)!r} is damaged: delete it to measure again") from None
-
-
-def _shared(config: Config) -> str:
-    values = config.model_dump(mode="json")
-    shared = {name: values[name] for name in SHARED}
-    del shared["experts"]["count"], shared["evaluate"]["tried_losses"]
-    del shared["evaluate"]["tried_rates"]
-    if config.experts.compact:
-        shared["snapshots"] = config.expert_snapshots()
-    return json.dumps(shared, sort_keys=True)
 
 
 def _affordable(config: Config, runs: int) -> int:

@@ -19,6 +19,7 @@ __all__ = [
     "TEXT_TRUNKS",
     "TRACKERS",
     "check_text_trunk",
+    "names_a_model",
 ]
 
 SOURCES: Registry[Any] = Registry(
@@ -32,6 +33,8 @@ SOURCES: Registry[Any] = Registry(
         "huggingface": "lors.data.huggingface:SOURCE",
         "webdataset": "lors.data.webdataset:SOURCE",
         "embeddings": "lors.data.embeddings:SOURCE",
+        "arrays": "lors.data.dataset:ARRAYS",
+        "objects": "lors.data.dataset:OBJECTS",
     },
 )
 HEADS: Registry[Any] = Registry(
@@ -125,3 +128,8 @@ def check_text_trunk(text: str) -> str:
         known = [*TEXT_TRUNKS, *TEXT_ALIASES]
         raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}")
     return text
+
+
+def names_a_model(text: str) -> bool:
+    """Whether a text trunk is read from somewhere, rather than made from the data."""
+    return ":" in text or text in TEXT_ALIASES

@@ -29,7 +29,7 @@ from lors.config.types import (
     Weight,
     weights,
 )
-from lors.system.errors import InputError
+from lors.system.errors import InputError, suggestion
 
 __all__ = [
     "DataConfig",
@@ -46,7 +46,10 @@ __all__ = [
 
 def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
-    return name if name in SELECTIONS else STARTS.check(name)
+    known = [*STARTS, *SELECTIONS]
+    if name not in known:
+        raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
+    return name
 
 
 class DataConfig(Section):

@@ -24,8 +24,10 @@ __all__ = [
     "check_image_trunk",
     "feature_size",
     "frozen_trunk",
+    "given_key",
     "has_batch_norm",
     "image_trunk",
+    "is_given",
     "native_size",
     "normalisation",
     "trunk_key",
@@ -137,6 +139,16 @@ def native_size(name: str) -> int:
     """The side of the images that a model was made for."""
     cfg = timm.get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=True)
     return int(cfg.input_size[-1]) if cfg is not None else 224
+
+
+def given_key(features: int) -> str:
+    """In the place of an image trunk, where images came as embeddings of so many numbers."""
+    return f"given|{features}"
+
+
+def is_given(key: str) -> bool:
+    """Whether a key stands for no trunk, but for given embeddings."""
+    return key.startswith("given|")
 
 
 def trunk_key(name: str, weights: str | None, size: int) -> str:

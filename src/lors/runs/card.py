@@ -14,40 +14,13 @@ import yaml
 from lors.config import Config, SimilarityConfig
 from lors.config.public import public_config
 from lors.evaluation.results import FULL_DATA, Row, recall_table
+from lors.runs.training_code import TESTING, test_inputs, training_code
 from lors.sets.distilled import DistilledSet
 
 __all__ = ["card"]
 
 LICENCE = """\
 # license: to be filled in, as far as that of the source data allows
-"""
-
-TRAINING = """\
-{imports}
-
-distilled = lors.DistilledSet.load("distilled.safetensors")
-{networks}
-image_rate, text_rate = distilled.rates
-sides = [
-    {{"params": image.parameters(), "lr": image_rate}},
-    {{"params": text.parameters(), "lr": text_rate}},
-]
-optimizer = torch.optim.SGD(sides, momentum={momentum}, weight_decay={weight_decay})
-schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [{half}], gamma=0.1)
-for epoch in range({epochs}):
-    for images, texts, similarity in distilled.batches({batch_size}, seed=epoch):
-        u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
-        loss = distilled.loss(u @ v.T / {temperature}, similarity)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    schedule.step()
-"""
-
-TESTING = """\
-with torch.no_grad():
-    u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
-print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
 """
 
 
@@ -77,8 +50,8 @@ def card(
         *(["## What it is worth", _worth(distilled), _recalls(rows)] if rows else []),
         "## How to train on it",
         "With `lors` installed, this is the protocol that the set was measured with:",
-        f"```python\n{_training(distilled)}```",
-        f"To test it on pairs of your own, {_own(distilled)}:",
+        f"```python\n{training_code(distilled)}```",
+        f"To test it on pairs of your own, {test_inputs(distilled)}:",
         f"```python\n{TESTING}```",
         _variations(distilled),
         "## What it is not",
@@ -144,7 +117,7 @@ def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, s
         "an image": f"{_shape(distilled.pairs.images)} numbers, space `{encoder.space}`",
         "a text": f"{_shape(distilled.pairs.texts)} numbers",
         "similarity": _similarity(similarity, len(distilled)),
-        **_encoders(config),
+        **_encoders(distilled, config),
         "what trains": f"scope `{encoder.scope}`",
         "loss": f"{config.loss}, temperature {encoder.temperature:g}",
         "rates": f"{image_rate:.4g} (image), {text_rate:.4g} (text)",
@@ -161,9 +134,9 @@ def _similarity(config: SimilarityConfig, pairs: int) -> str:
     return f"low-rank ({lors}), rank {min(config.rank, pairs)}, α = {config.alpha:g}"
 
 
-def _encoders(config: Config) -> dict[str, str]:
+def _encoders(distilled: DistilledSet, config: Config) -> dict[str, str]:
     encoder = config.encoder
-    if config.data.source == "embeddings":
+    if distilled.given:
         return {"encoders": "unknown: the data came as embeddings"}
     weights = encoder.image_weights or "none"
     untrained = ", untrained" if encoder.text_weights == "none" else ""
@@ -195,75 +168,6 @@ def _worth(distilled: DistilledSet) -> str:
 def _recalls(rows: Mapping[str, Row]) -> str:
     head, *lines = recall_table(rows)
     return _table(head, lines)
-
-
-def _training(distilled: DistilledSet) -> str:
-    config = distilled.config
-    imports = ["import torch", "import torch.nn.functional as F", "from torch import nn", ""]
-    imports.append("import lors")
-    networks = _networks(distilled)
-    if any("MlpHead(" in line for line in networks):
-        imports.append("from lors.encoders.heads import MlpHead")
-    if any("feature_size(" in line for line in networks):
-        imports.append("from lors.encoders.image import feature_size")
-    if any("timm." in line for line in networks):
-        imports.insert(0, "import timm")
-    return TRAINING.format(
-        imports="\n".join(imports),
-        networks="\n".join(networks),
-        temperature=config.encoder.temperature,
-        half=config.evaluate.epochs // 2,
-        **config.evaluate.model_dump(),
-    )
-
-
-def _networks(distilled: DistilledSet) -> list[str]:
-    """Code for the two sides, as they are in the evaluation."""
-    encoder = distilled.config.encoder
-    lines, trunk = [], ""
-    if encoder.space == "features":
-        features = str(distilled.pairs.images.shape[1])
-    else:
-        features = "feature_size(trunk)"
-        lines.append(f"trunk = {_trunk(distilled)}")
-        trunk = "trunk, "
-    dim = str(encoder.embed_dim or features)
-    if encoder.scope == "heads" and distilled.image_standard is not None:
-        trunk += "distilled.image_standard, "
-    words = "distilled.text_trunk.tower(), " if encoder.scope == "all" else ""
-    if distilled.text_standard is not None:
-        words = "distilled.text_standard, "
-    for side, parts, head, inputs in (
-        ("image", trunk, encoder.image_head, features),
-        ("text", words, encoder.text_head, str(distilled.text_trunk.dim)),
-    ):
-        made = {"linear": f"nn.Linear({inputs}, {dim})", "mlp": f"MlpHead({inputs}, {dim})"}
-        lines.append(f"{side} = nn.Sequential({parts}{made.get(head, 'nn.Identity()')})")
-    return lines
-
-
-def _trunk(distilled: DistilledSet) -> str:
-    encoder, name = distilled.config.encoder, distilled.image_trunk.split("|")[0]
-    if encoder.scope == "heads":
-        return "distilled.frozen_trunk()"
-    pretrained = encoder.image_weights is not None
-    return f'timm.create_model("{name}", pretrained={pretrained}, num_classes=0).eval()'
-
-
-def _own(distilled: DistilledSet) -> str:
-    """What tests a network that was trained on the set."""
-    encoder = distilled.config.encoder
-    if distilled.config.data.source == "embeddings":
-        return "take image and text embeddings of the same encoders, as they are"
-    size = encoder.size()
-    images = f"`images = distilled.normalise(pixels)` of uint8 pixels (M, 3, {size}, {size})"
-    if encoder.space == "features":
-        images = f"`images`: features of {encoder.image} at {size} px, as they are"
-    texts = "`texts = distilled.embed(captions)`"
-    if encoder.scope == "all":
-        tokens = f"distilled.text_trunk.tokens(captions, {encoder.text_length})"
-        texts = f"`texts = torch.from_numpy({tokens}).long()`"
-    return f"take {images} and {texts}"
 
 
 def _variations(distilled: DistilledSet) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lors.config import names
 from lors.files.artifacts import open_artifact
 from lors.runs.folders import CONFIG, saved_results
 from lors.system.errors import InputError
@@ -66,7 +67,9 @@ def _places(config: dict[str, Any]) -> list[str]:
     sections = {"data": ("root", "name"), "experts": ("folder",), "similarity": ("values",)}
     sections["encoder"] = ("image_weights", "text")
     found = {f"{s}.{key}": config[s][key] for s, keys in sections.items() for key in keys}
-    return [f"{name} {value}" for name, value in found.items() if value not in (None, "lsa")]
+    if not names.names_a_model(found["encoder.text"]):
+        found["encoder.text"] = None
+    return [f"{name} {value}" for name, value in found.items() if value is not None]
 
 
 def _describe_run(path: Path) -> dict[str, Any]:

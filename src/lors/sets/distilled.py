@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from lors.config import Config, load_config
 from lors.encoders import DualEncoder, Standard, TextTrunk
-from lors.encoders.image import frozen_trunk, trunk_key
+from lors.encoders.image import frozen_trunk, is_given, trunk_key
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
+from lors.sets.checks import STANDARDS, check_pairs, check_sizes
 from lors.sets.synthetic import SyntheticPairs
-from lors.similarity import SIMILARITIES, build_similarity
+from lors.similarity import build_similarity
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import generator
@@ -28,7 +29,6 @@ from lors.training import Batch
 __all__ = ["DistilledSet", "as_pixels"]
 
 KIND = "distilled set"
-STANDARDS = ("image_standard", "text_standard")
 
 
 def as_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
@@ -89,6 +89,11 @@ class DistilledSet:
         return LOSSES.choose(self.config.loss)
 
     @property
+    def given(self) -> bool:
+        """Whether the data came as embeddings, so that there are no trunks."""
+        return is_given(self.image_trunk)
+
+    @property
     def rates(self) -> tuple[float, float]:
         """The learned learning rates of the image side and the text side."""
         image, text = self.pairs.rates.tolist()
@@ -136,7 +141,7 @@ class DistilledSet:
             InputError: it trains along, it is not known, or its weights are not here.
         """
         encoder = self.config.encoder
-        if encoder.scope != "heads" or self.image_trunk.startswith("given|"):
+        if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
         if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
             raise InputError(
@@ -235,7 +240,7 @@ class DistilledSet:
             known = group in groups
             groups[group if known else ""][rest if known else name] = tensor
         own = groups[""]
-        _check_pairs(config, count, own)
+        check_pairs(config, count, own)
         similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
         pairs = SyntheticPairs(own["images"], own["texts"], similarity)
         pairs.load_state_dict(own)
@@ -251,59 +256,5 @@ class DistilledSet:
             header["image_trunk"],
             **standards,
         )
-        made._check_sizes()
+        check_sizes(made)
         return made
-
-    def _check_sizes(self) -> None:
-        """Refuse parts that come from different sets."""
-        encoder, images, texts = self.config.encoder, self.pairs.images, self.pairs.texts
-        wanted = {"text_standard": self.text_trunk.dim}
-        if encoder.space == "features":
-            wanted["image_standard"] = images.shape[1]
-        elif len(self.mean) != len(self.std) or len(self.mean) not in (1, images.shape[1]):
-            raise ValueError("mean and std of the pixels must be given for each channel")
-        if encoder.scope != "all" and texts.shape[1] != self.text_trunk.dim:
-            raise ValueError(
-                f"texts of {texts.shape[1]} numbers are no embeddings of a text trunk that gives "
-                f"{self.text_trunk.dim}"
-            )
-        for name in STANDARDS:
-            standard = getattr(self, name)
-            if standard is None:
-                continue
-            size = wanted.get(name, len(standard.mean.reshape(-1)))
-            if not all(_takes(part, images) for part in (standard.mean, standard.scale)):
-                raise ValueError(f"{name} is {standard.mean.dtype} and {standard.scale.dtype}")
-            if standard.mean.shape != (size,) or standard.scale.shape or not standard.scale > 0:
-                raise ValueError(f"{name} does not standardise {size} numbers")
-
-
-def _takes(part: Tensor, images: Tensor) -> bool:
-    """Whether a part of a standardisation leaves numbers of the type that networks here take."""
-    widest = torch.promote_types(torch.float32, images.dtype)
-    return part.is_floating_point() and torch.promote_types(part.dtype, widest) == widest
-
-
-def _check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse tensors that are no synthetic pairs, before a similarity of their size is built."""
-    image_dims = 4 if config.encoder.space == "pixels" else 2
-    text_dims = 3 if config.encoder.scope == "all" else 2
-    for name, dims in (("images", image_dims), ("texts", text_dims), ("rates", 1)):
-        if name not in tensors:
-            raise ValueError(f"it holds no {name}")
-        shape, pairs = tuple(tensors[name].shape), 2 if name == "rates" else count
-        if len(shape) != dims or shape[0] != pairs or not tensors[name].numel():
-            raise ValueError(f"{name} of shape {shape} do not fit {count} pairs")
-    for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or tensor.dtype != tensors["images"].dtype:
-            raise ValueError(f"{name} are {tensor.dtype} and images {tensors['images'].dtype}")
-    if not (tensors["rates"] > 0).all():
-        raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
-    kind = SIMILARITIES.choose(config.similarity.kind)
-    found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
-    wanted = kind.stored(config.similarity, count)
-    if found != wanted:
-        raise ValueError(
-            f"a {config.similarity.kind} similarity of {count} pairs holds {wanted} numbers, "
-            f"not {found}"
-        )

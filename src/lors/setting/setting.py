@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import Config, SimilarityConfig
-from lors.data import SOURCES, find_pairs
+from lors.data import SOURCES, Pairs
 from lors.data.shards import Features
 from lors.encoders import (
     DualEncoder,
@@ -26,7 +26,7 @@ from lors.encoders import (
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import frozen_trunk, has_batch_norm, trunk_key
+from lors.encoders.image import frozen_trunk, given_key, has_batch_norm, trunk_key
 from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
@@ -46,9 +46,10 @@ def setting_of(
     progress: Progress | None = None,
     like: DistilledSet | None = None,
     data_parallel: bool = False,
+    pairs: Pairs | None = None,
 ) -> Setting:
     """The setting of a configuration that was not resolved yet; see ``Setting``."""
-    return Setting(resolve(config), progress, like, data_parallel)
+    return Setting(resolve(config), progress, like, data_parallel, pairs)
 
 
 class Setting:
@@ -61,6 +62,7 @@ class Setting:
             from the data.
         data_parallel: whether the ranks divide every batch of experts and of matching, instead of
             dividing experts and trajectories.
+        pairs: the real pairs, where they are in memory.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Setting:
         progress: Progress | None = None,
         like: DistilledSet | None = None,
         data_parallel: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self.config, self.progress, self.like = config, progress or Silent(), like
         self._data_parallel = data_parallel
@@ -76,7 +79,7 @@ class Setting:
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         # A mistake in the data or the text trunk shows first.
-        decode = find_pairs(config.data, self.progress)
+        decode = (pairs or Pairs({})).find(config.data, self.progress)
         made_from_data = text_trunk_class(config.encoder.text)[0].fitted or self.given
         text_trunk = None if made_from_data else build_text_trunk(config.encoder, [])
         self.pairs = decode(config.encoder.size())
@@ -151,7 +154,7 @@ class Setting:
         """Identifies the image trunk with its weights."""
         config = self.config.encoder
         if self.given:
-            return f"given|{self.pairs.splits['train'].images.shape[1]}"
+            return given_key(self.pairs.splits["train"].images.shape[1])
         return trunk_key(config.image, config.image_weights, config.size())
 
     @cached_property

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,24 +26,25 @@ from torch.distributed.rendezvous import rendezvous
 from lors.system.errors import InputError, LorsError
 from lors.system.heartbeat import CONTINUES, RankWatch, timeout
 from lors.system.progress import Progress, Silent
+from lors.system.rendezvous import start_name
 
 __all__ = [
+    "all_reduce",
     "alone",
     "any_of",
     "broadcast",
     "check_equal",
     "divide",
-    "first",
-    "from_rank",
+    "from_rank_zero",
     "gather",
     "gather_tensors",
     "joined",
     "local",
+    "my_share",
     "neighbours",
     "rank",
-    "share",
     "size",
-    "total",
+    "tensors_from_rank",
 ]
 
 T = TypeVar("T")
@@ -78,7 +77,7 @@ def joined() -> Iterator[None]:
     with _WATCH.on(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])):
         with _contact("torchrun or the other ranks"):
             store, own, count = next(rendezvous("env://", timeout=limit))
-            start = _this_start(store, own, count, limit)
+            start = start_name(store, own, count, limit, _WATCH)
             _WATCH.beat(start)
             store = PrefixStore(start, store)
             dist.init_process_group(backend, timeout=limit, store=store, rank=own, world_size=count)
@@ -114,7 +113,7 @@ def local() -> int:
     return int(os.environ.get("LOCAL_RANK", "0")) if dist.is_initialized() else 0
 
 
-def share(items: Sequence[T]) -> Sequence[T]:
+def my_share(items: Sequence[T]) -> Sequence[T]:
     """The items that fall to this rank: every ``size``-th."""
     return items[rank() :: size()]
 
@@ -127,7 +126,7 @@ def neighbours() -> int:
 def any_of(asked: bool) -> bool:
     """Whether any rank was asked to do something."""
     flag = torch.tensor([float(asked)])
-    total([flag])
+    all_reduce([flag])
     return bool(flag)
 
 
@@ -161,7 +160,7 @@ def gather_tensors(tensor: Tensor) -> list[Tensor]:
     return found
 
 
-def first(make: Callable[[], T]) -> T:
+def from_rank_zero(make: Callable[[], T]) -> T:
     """What rank 0 makes, on all ranks; it must be JSON.
 
     Raises:
@@ -196,14 +195,14 @@ def divide(
         progress: who to tell.
         what: the work in words.
     """
-    mine = share(range(len(items)))
+    mine = my_share(range(len(items)))
     tracked = (progress or Silent()).track(mine, what, len(mine))
     done = [[place, work(items[place])] for place in tracked]
     found = {place: result for part in gather(done) for place, result in part}
     return [found[place] for place in range(len(items))]
 
 
-def total(tensors: Sequence[Tensor]) -> None:
+def all_reduce(tensors: Sequence[Tensor]) -> None:
     """Replace tensors of one device by their sums over all ranks, in one message."""
     if size() == 1 or not tensors:
         return
@@ -224,7 +223,7 @@ def broadcast(tensors: Iterable[Tensor]) -> None:
                 dist.broadcast(tensor.detach(), 0)
 
 
-def from_rank(owner: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def tensors_from_rank(owner: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The named tensors that one rank holds, on all ranks."""
     if size() == 1:
         return tensors
@@ -257,31 +256,6 @@ def check_equal(tensors: Iterable[Tensor], what: str) -> None:
             f"{what} differs on rank {others[0]} from rank 0: all must run the same version of "
             "lors and torch on the same files; the same command goes on from the last checkpoint"
         )
-
-
-def _this_start(store: Any, own: int, count: int, timeout: timedelta) -> str:
-    """A name for this start of the processes that all of them find, and that none had before.
-
-    torchrun may keep the store when it starts processes again, and with it where those that are
-    gone could be reached. So each leaves a new token; the name is a hash of all tokens, and it is
-    found when all have published the same: each of them has then seen all the new tokens.
-    """
-    store.set(f"token/{own}", secrets.token_hex(8))
-    end = time.monotonic() + timeout.total_seconds()
-
-    def left(what: str, rank: int) -> bytes:
-        _WATCH.wait_for(f"rank {rank}")
-        return bytes(store.get(f"{what}/{rank}"))
-
-    while time.monotonic() < end:
-        tokens = b" ".join(left("token", rank) for rank in range(count))
-        name = hashlib.blake2b(tokens, digest_size=8).hexdigest()
-        store.set(f"name/{own}", name)
-        if all(left("name", rank).decode() == name for rank in range(count)):
-            _WATCH.wait_for("another process")
-            return name
-        time.sleep(0.02)
-    raise RuntimeError("not all processes have started")
 
 
 def _patient() -> Any:

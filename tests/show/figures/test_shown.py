@@ -15,7 +15,7 @@ def test_pixels_are_the_pictures(tiny_run: Path) -> None:
     assert shown.pictures is not None
     expected = opened.distilled.pixels().numpy().transpose(0, 2, 3, 1)
     assert (shown.pictures == expected).all()
-    assert set(shown.words) <= set(opened.bench.pairs.splits["train"].captions)
+    assert set(shown.words) <= set(opened.setting.pairs.splits["train"].captions)
 
 
 def test_features_are_shown_by_the_nearest_real_images(features_run: Path) -> None:
@@ -24,7 +24,7 @@ def test_features_are_shown_by_the_nearest_real_images(features_run: Path) -> No
     assert shown.image is not None
     assert shown.pictures is not None
     assert shown.pictures.shape == (len(opened.start), 16, 16, 3)
-    real = opened.bench.pairs.splits["train"].images[shown.image[0]]
+    real = opened.setting.pairs.splits["train"].images[shown.image[0]]
     assert (shown.pictures[0] == real.transpose(1, 2, 0)).all()
 
 

@@ -78,7 +78,7 @@ def test_pairs_come_with_their_captions_before_and_after(
     content: dict[str, Any], tiny_run: Path
 ) -> None:
     opened, pairs = Run(tiny_run), content["pairs"]
-    real = set(opened.bench.pairs.splits["train"].captions)
+    real = set(opened.setting.pairs.splits["train"].captions)
     assert len(pairs["items"]) == len(opened.distilled)
     assert set(pairs["captions"]) <= real
     assert len(pairs["pictures"]) == 2 * len(opened.distilled)

@@ -123,7 +123,7 @@ def _tiles(run: Run) -> Block:
 def _pairs_section(view: PairView) -> Block:
     run, words = view.run, []
     selected = run.config.selection.kind is not None
-    if run.config.data.source == "embeddings":
+    if run.distilled.given:
         words.append(
             "The data are embeddings without images or captions: each pair is shown by the numbers "
             "of the real rows that are nearest to it."
