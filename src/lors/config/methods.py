@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
 
 __all__ = ["Method", "find_method", "methods"]
@@ -54,12 +52,16 @@ class Method:
         label: what tables call it.
         settings: by dotted name, those that make it what it is.
         defaults: by dotted name, those that suit it; a user may change them.
+        about: what it does, in a sentence.
+        paper: where to read about it, a URL or a page of the docs; may be empty.
     """
 
     name: str
     label: str
     settings: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+    paper: str = ""
 
     @property
     def selects(self) -> bool:
@@ -79,17 +81,18 @@ class Method:
 @cache
 def methods() -> dict[str, Method]:
     """Every method of the package, by name."""
-    texts = yaml.safe_load((files("lors.config") / "methods.yaml").read_text("utf-8"))
     found: dict[str, Method] = {}
-    for name, text in texts.items():
-        base = found.get(text.get("base"), Method("", "", {}))
+    for name, text in package_data("lors.config", "methods.yaml").items():
+        base = found[text["base"]] if "base" in text else Method("", "", {})
         found[name] = Method(
             name,
-            text.get("label", ""),
-            {**base.settings, **text.get("set", {})},
+            text["label"],
+            {**base.settings, **text["set"]},
             {**base.defaults, **text.get("defaults", {})},
+            text["about"],
+            text.get("paper", base.paper),
         )
-    return {name: method for name, method in found.items() if method.label}
+    return found
 
 
 def find_method(method: str | Method) -> Method:
