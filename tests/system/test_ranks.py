@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import torch
-from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from lors.system import ranks
 from lors.system.errors import InputError
@@ -66,20 +62,3 @@ def raised() -> list[str]:
 
 def test_what_rank_0_raises_is_raised_on_all() -> None:
     assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
-
-
-def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
-    """As torchrun does it: the store outlives them, and one is quicker than the other."""
-    store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
-
-    def start(rank: int, late: float) -> str:
-        time.sleep(late)
-        return ranks._this_start(store, rank, 2, patience)
-
-    names = []
-    for late in (0.0, 0.3, 0.1):
-        with ThreadPoolExecutor() as pool:
-            first, second = pool.map(start, (0, 1), (0.0, late))
-        assert first == second
-        names.append(first)
-    assert len(set(names)) == 3

@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
 from lors.config import Config, find_method, load_config
-from lors.config.options import options_of
 from lors.system.errors import InputError, choose
 
 __all__ = [
@@ -58,7 +57,7 @@ class Variant(BaseModel):
 
     def defining(self) -> tuple[str, ...]:
         """The settings that make it what it is."""
-        return (*self.set, *(find_method(self.method).settings if self.method else ()))
+        return (*self.set, *(find_method(self.method).defining() if self.method else ()))
 
 
 class Table(BaseModel):
@@ -92,11 +91,17 @@ class Table(BaseModel):
         """
         for override in overrides:
             self._refuse_defining(override.partition("=")[0])
+        places = [(row, column) for row in self.rows for column in self.columns]
+        options = [_options(row, column) for row, column in places]
+        known = set[str]().union(*options)
         cells = [
-            Cell(row.label, column.label, seed, *_configure(row, column, seed, fitting))
-            for row in self.rows
-            for column in self.columns
-            for fitting in [self._fitting(row, column, overrides)]
+            Cell(
+                row.label,
+                column.label,
+                seed,
+                *_configure(row, column, seed, overrides, known - own),
+            )
+            for (row, column), own in zip(places, options, strict=True)
             for seed in seeds
         ]
         if len({cell.name for cell in cells}) != len(cells):
@@ -115,12 +120,6 @@ class Table(BaseModel):
                         "(methods, budgets and seeds have options of their own)"
                     )
 
-    def _fitting(self, row: Variant, column: Variant, overrides: Sequence[str]) -> list[str]:
-        """The overrides without options of matchers that only other cells have."""
-        own = _options(row, column)
-        others = {name for r in self.rows for c in self.columns for name in _options(r, c)}
-        return [o for o in overrides if o.partition("=")[0] not in others - own]
-
     @property
     def best_in(self) -> Literal["row", "column"]:
         """Where the best result is to be found: along the methods."""
@@ -129,24 +128,37 @@ class Table(BaseModel):
 
 def _options(row: Variant, column: Variant) -> set[str]:
     """The options of the matcher of a cell, by dotted name."""
-    methods = [find_method(each.method) for each in (row, column) if each.method]
-    kinds = [method.settings["matching.kind"] for method in methods if not method.selects]
-    return {f"matching.{name}" for kind in kinds for name in options_of(kind).model_fields}
+    defining = _overrides({**row.set, **column.set})
+    plain = load_config(_preset(row, column), defining, column.method or row.method)
+    return {f"matching.{name}" for name in type(plain.matching).model_fields}
 
 
 def _configure(
-    row: Variant, column: Variant, seed: int, overrides: Sequence[str]
+    row: Variant, column: Variant, seed: int, overrides: Sequence[str], others: set[str]
 ) -> tuple[Config, tuple[str, ...]]:
+    """The configuration of a cell, and the overrides of its evaluation.
+
+    Args:
+        row: of the cell.
+        column: of the cell.
+        seed: of the run.
+        overrides: settings for all cells.
+        others: options that only matchers of other cells have: nothing that is for all cells, or
+            for a whole row or column, sets them here.
+    """
+    defaults = {**row.defaults, **column.defaults}
+    defaults = {name: value for name, value in defaults.items() if name not in others}
+    settings = [each for each in overrides if each.partition("=")[0] not in others]
+    settings += [*_overrides({**row.set, **column.set}), f"seed={seed}"]
+    config = load_config(_preset(row, column), settings, column.method or row.method, defaults)
+    return config, _overrides({**row.evaluate, **column.evaluate})
+
+
+def _preset(row: Variant, column: Variant) -> str:
     preset = column.preset or row.preset
     if preset is None:
         raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    method = column.method or row.method
-    found = None if method is None else find_method(method)
-    defaults = {**row.defaults, **(found.defaults if found else {}), **column.defaults}
-    defining = {**row.set, **column.set}
-    settings = [*overrides, *_overrides(defining), f"seed={seed}"]
-    config = load_config(preset, settings, found, defaults)
-    return config, _overrides({**row.evaluate, **column.evaluate})
+    return preset
 
 
 def _overrides(settings: dict[str, Any]) -> tuple[str, ...]:
@@ -290,7 +302,7 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
 def method_variant(name: str, tuned: dict[str, Any] | None = None) -> Variant:
     """A method as a row or a column, with what was tuned for a table's data."""
     method = find_method(name)
-    return Variant(label=method.label, method=name, defaults=tuned or {})
+    return Variant(label=method.label, method=name, defaults={**method.defaults, **(tuned or {})})
 
 
 def _variant(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> Variant:

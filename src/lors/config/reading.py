@@ -93,9 +93,9 @@ def load_config(
 
 def _changed(values: dict[str, Any], changes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Settings with others put in by dotted name, one after the other."""
-    for key, value in changes:
-        if key == "matching.kind":
-            values = _merge(values, {"matching": {"kind": value}})
+    kinds = [value for key, value in changes if key == "matching.kind"]
+    if kinds:
+        values = _merge(values, {"matching": {"kind": kinds[-1]}})
     for key, value in changes:
         _put(values, key.split("."), value, key)
     return values
@@ -129,8 +129,11 @@ def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str =
 class _Bases:
     """Reads configurations by name, each once.
 
+    Of bases that are methods, also those of bases, the last one counts, and takes the place of the
+    others.
+
     Args:
-        with_methods: whether bases that are methods count.
+        with_methods: whether bases that are methods count at all.
     """
 
     def __init__(self, with_methods: bool = True) -> None:
@@ -155,6 +158,7 @@ class _Bases:
                 "its bases: name fewer"
             )
         if name in methods():
+            self._with_methods = False
             return _changed({}, list(methods()[name].everything().items()))
         if name not in self._parsed:
             text = _named_text(name)
@@ -167,13 +171,12 @@ class _Bases:
             self._parsed[name] = _parsed(text, name)
         values = dict(self._parsed[name])
         bases = values.pop("base", None) or []
-        merged: dict[str, Any] = {}
-        for base in bases if isinstance(bases, list) else [bases]:
+        for base in reversed(bases if isinstance(bases, list) else [bases]):
             if not isinstance(base, str):
                 raise InputError(f"configuration {shortened(name)!r}: a base is a name")
             if self._with_methods or base not in methods():
-                merged = _merge(merged, self.read(base, (*above, name)))
-        return _merge(merged, values)
+                values = _merge(self.read(base, (*above, name)), values)
+        return values
 
 
 def _named_text(name: str) -> str:
