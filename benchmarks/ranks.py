@@ -93,7 +93,7 @@ def _tasks(preset: str, folder: str) -> dict[str, Callable[[int], object]]:
 
         def send(turn: int) -> None:
             for _ in range(ITERATIONS):
-                ranks.total(sums)
+                ranks.all_reduce(sums)
 
         return send
 

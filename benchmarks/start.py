@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from lors.config import DataConfig
-from lors.data import find_pairs
+from lors.data import Pairs
 from lors.files import digests
 from lors.system.progress import Silent
 
@@ -46,7 +46,7 @@ def write(root: Path, count: int) -> DataConfig:
 
 def seconds(config: DataConfig) -> float:
     begun = time.process_time()
-    find_pairs(config, Silent())
+    Pairs({}).find(config, Silent())
     return time.process_time() - begun
 
 

@@ -189,7 +189,7 @@ def test_a_set_loads_where_its_text_trunk_is_not(tiny_bert: Path, tmp_path: Path
     run(load_config("tiny", settings), tmp_path / "run", references=False)
     folder.rename(tmp_path / "moved")
     path = tmp_path / "run" / "distilled.safetensors"
-    assert len(DistilledSet.load(path)) > 0
+    assert len(DistilledSet.load(path)) == 7  # the eighth pays for the similarity
     with pytest.raises(InputError, match="cannot load the text trunk"):
         evaluate_set(path)
     moved = f"encoder.text=transformers:{tmp_path / 'moved'}"

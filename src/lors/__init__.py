@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lors.config import load_config
+    from lors.data import Pairs
     from lors.evaluation.evaluate import evaluate_set
     from lors.evaluation.protocol import measure, train_on
     from lors.evaluation.recall import recall
+    from lors.evaluation.results import Results, Row
     from lors.runs.pipeline import run
     from lors.sets.distilled import DistilledSet
     from lors.setting import Setting
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DistilledSet",
+    "Pairs",
+    "Results",
     "Retriever",
+    "Row",
     "Setting",
     "evaluate_set",
     "load_config",
@@ -29,7 +34,10 @@ __all__ = [
 
 _HOMES = {
     "DistilledSet": "sets.distilled",
+    "Pairs": "data",
+    "Results": "evaluation.results",
     "Retriever": "share.retriever",
+    "Row": "evaluation.results",
     "Setting": "setting",
     "evaluate_set": "evaluation.evaluate",
     "load_config": "config",

@@ -60,7 +60,7 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
     logits: Tensor = model(batch.inputs, batch.texts)
     loss(logits, batch.similarity).backward()
     if model.divided:
-        ranks.total([p.grad for side in model.sides() for p in side if p.grad is not None])
+        ranks.all_reduce([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()
     return logits.detach()
 

@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lors.cli import app, main
+from lors.runs.opened import Run
+from lors.show.analysis.false_negatives import auc, values
 from lors.show.analysis.rows import read_rows
 
 runner = CliRunner()
@@ -40,7 +42,8 @@ def test_false_negatives_leaves_runs_for_the_histogram() -> None:
     result = runner.invoke(app, ["analyze", "false-negatives", "tiny", *QUICK, "--seeds", "1"])
     assert "auc" in result.output
     out = Path("runs/tiny-false-negatives")
-    assert 0 <= float(read_rows(out / "auc.csv", ["auc"])[0]["auc"]) <= 1
+    (row,) = read_rows(out / "auc.csv", ["auc"])
+    assert float(row["auc"]) == pytest.approx(auc(values(Run(out / "seed-0"))), rel=1e-4)
     result = runner.invoke(app, ["figure", "histogram", str(out / "seed-0"), "--out", "here"])
     assert result.exit_code == 0
     assert Path("here/histogram.png").is_file()

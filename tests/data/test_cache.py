@@ -57,7 +57,7 @@ def test_a_damaged_cache_says_that_it_can_be_deleted(lors_home: Path) -> None:
     path = max((lors_home / "images").glob("*.npy"), key=lambda path: path.stat().st_mtime_ns)
     for content in (path.read_bytes()[:-1], b""):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="delete it, and it is made again"):
+        with pytest.raises(InputError, match="run 'lors doctor --clean', and it is made again"):
             cached_images(items, 5, Silent())
     np.save(path, np.zeros((1, 3, 6, 6), np.uint8))
     with pytest.raises(InputError, match="delete it, and it is made again"):

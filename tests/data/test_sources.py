@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lors.config import DataConfig
-from lors.data import Pairs, load_pairs
+from lors.data import Decoded, load_pairs
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 
@@ -256,6 +256,19 @@ def test_an_unclosed_quote_is_refused_with_its_line(folder: Path) -> None:
     swallowed = [*lines[:2], 'images/2.png,"a 6 inch thing', *lines, *lines, 'images/3.png,x"']
     with pytest.raises(InputError, match=r"line 4 starts a row of 42 lines: close its quotes"):
         table(folder, "\n".join(["image,caption", *swallowed]))
+
+
+@pytest.mark.parametrize("columns", ["image,caption,split", "split,caption,image"])
+def test_an_unclosed_quote_that_a_later_caption_closes_is_refused(
+    columns: str, folder: Path
+) -> None:
+    captions = [f"grey {i}" for i in range(20)]
+    captions[2], captions[4] = '"a 6 inch thing', 'a thing of 5"'
+    lines = [[f"images/{i}.png", caption, "train"] for i, caption in enumerate(captions)]
+    if columns.startswith("split"):
+        lines = [line[::-1] for line in lines]
+    with pytest.raises(InputError, match="line 4 starts a row of 3 lines that name further images"):
+        table(folder, "\n".join([columns, *map(",".join, lines)]))
 
 
 def test_a_quoted_caption_may_hold_commas_quotes_and_a_line_break(folder: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from lors.config import EncoderConfig
 from lors.encoders.lsa import Lsa
 from lors.encoders.text import build_text_trunk, embed_once
 from lors.files import artifacts
+from lors.runs.doctor import examine, remove
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 
@@ -55,3 +58,16 @@ def test_captions_are_fitted_and_embedded_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Lsa, "embed", again)
     assert np.array_equal(embed_once(build_text_trunk(config, CAPTIONS), CAPTIONS, Silent()), first)
     assert list((artifacts.home() / "texts").glob("lsa-*.safetensors"))
+
+
+def test_a_damaged_cache_says_how_it_is_made_again(lors_home: Path) -> None:
+    config = EncoderConfig(text="lsa", text_dim=2)
+    captions = [*CAPTIONS, "a caption that no other test has"]
+    before = set((lors_home / "texts").glob("lsa-*"))
+    Lsa.build("lsa", config, captions)
+    (path,) = set((lors_home / "texts").glob("lsa-*.safetensors")) - before
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="run 'lors doctor --clean', and it is made again"):
+        Lsa.build("lsa", config, captions)
+    remove(examine())
+    assert Lsa.build("lsa", config, captions).dim == 2

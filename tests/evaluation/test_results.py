@@ -90,7 +90,7 @@ def test_what_is_read_is_written_again_to_the_byte() -> None:
 
 
 def test_results_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    """The first wrote neither times nor memory, and not every row has every reading."""
+    """Whatever is missing but a row's own numbers: the first version wrote no peak memory."""
     old = {"iterations": 500, "rows": {"distilled set": row(36.0)}}
     del old["rows"]["distilled set"]["recall"]["last"]  # type: ignore[index]
     (tmp_path / "results.json").write_text(json.dumps(old))

@@ -235,7 +235,7 @@ def make_checkpoints(root: Path) -> list[bytes]:
 def read_checkpoint(root: Path) -> None:
     state = a_run()
     checkpoints.load(root / "file.safetensors", state)
-    assert state.iteration >= 0
+    assert state.iteration == checkpoints.reached(root / "file.safetensors")
     for parameter in state.synthetic.parameters():
         parameter.grad = torch.zeros_like(parameter)
     state.optimizer.step()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -28,6 +29,14 @@ def state(iteration: int = 0) -> State:
     made.iteration = iteration
     made.synthetic.images.data.fill_(float(iteration))
     return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by the clock of the logbook, to be set."""
+    now = [1000.0]
+    monkeypatch.setattr("lors.runs.logbook.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
 
 
 def kept(tmp_path: Path) -> Logbook:
@@ -75,12 +84,16 @@ def test_without_a_whole_checkpoint_it_says_so(tmp_path: Path) -> None:
         Logbook(tmp_path).resume(state(), Silent())
 
 
-def test_seconds_add_up_over_sittings_and_a_cut_line_is_dropped(tmp_path: Path) -> None:
+def test_seconds_add_up_over_sittings_and_a_cut_line_is_dropped(
+    tmp_path: Path, clock: list[float]
+) -> None:
     book = Logbook(tmp_path)
     book.metrics.write_text('{"iteration": 0, "seconds": 100.0}\n{"iteration": 0, "sec')
+    clock[0] += 7  # before the run goes on
     book.resume(state(), Silent())
-    assert 100 <= book.log({"iteration": 1})["seconds"] < 110
-    assert book.seconds() >= 100
+    clock[0] += 2.5
+    assert book.log({"iteration": 1})["seconds"] == 102.5
+    assert book.seconds() == 102.5
     assert len(book.metrics.read_text().splitlines()) == 2
 
 
@@ -118,12 +131,14 @@ def test_a_damaged_line_of_the_metrics_is_skipped_and_said(line: bytes, tmp_path
     assert len(listener.said) == 1
     assert "1 damaged line" in listener.said[0]
     assert str(path) in listener.said[0]
-    assert book.seconds() >= 0
+    assert book.seconds() == json.loads(lines[3])["seconds"]  # of the last checkpoint
     Logbook(tmp_path).resume(state(), listener)
     assert len(listener.said) == 1  # what was skipped is gone
 
 
-def test_metrics_of_which_nothing_is_whole_do_not_stop_a_run(tmp_path: Path) -> None:
+def test_metrics_of_which_nothing_is_whole_do_not_stop_a_run(
+    tmp_path: Path, clock: list[float]
+) -> None:
     book = kept(tmp_path)
     book.metrics.write_bytes(b"\0\n" * 500)
     again, listener = state(), Listener()
@@ -131,7 +146,8 @@ def test_metrics_of_which_nothing_is_whole_do_not_stop_a_run(tmp_path: Path) -> 
     assert again.iteration == 4
     assert "500 damaged lines" in listener.said[0]
     assert book.metrics.read_bytes() == b""
-    assert 0 <= book.log({"iteration": 5})["seconds"] < 10
+    clock[0] += 3
+    assert book.log({"iteration": 5})["seconds"] == 3
 
 
 def test_records_that_are_whole_keep_their_bytes(tmp_path: Path) -> None:

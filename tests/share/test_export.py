@@ -58,12 +58,16 @@ def test_the_folder_is_complete(exported: Path) -> None:
 
 def test_imagefolder_loads_it(exported: Path, tiny_run: Path, load_dataset: Any) -> None:
     loaded = load_dataset("imagefolder", data_dir=str(exported), split="train")
-    pixels = Run(tiny_run).distilled.pixels().permute(0, 2, 3, 1).numpy()
+    distilled = Run(tiny_run).distilled
+    standard = distilled.text_standard or torch.nn.Identity()
+    pixels = distilled.pixels().permute(0, 2, 3, 1).numpy()
     assert len(loaded) == 7
     for row in loaded:
         assert (np.asarray(row["image"]) == pixels[row["index"]]).all()
         assert " a " in f" {row['text']} "
-        assert 0 < row["cosine"] <= 1.0001
+        (words,) = standard(distilled.embed([row["text"]]))
+        cosine = torch.cosine_similarity(words, distilled.pairs.texts[row["index"]], dim=0)
+        assert row["cosine"] == pytest.approx(cosine.item(), abs=1e-4)
         assert row["start_cosine"] == pytest.approx(1, abs=1e-4)
 
 

@@ -112,6 +112,25 @@ def test_a_command_that_runs_out_of_memory_says_what_to_lower() -> None:
     assert "out of memory: lower matching.batch_size" in " ".join(done.stderr.split())
 
 
+def test_too_little_memory_to_load_libraries_is_a_sentence() -> None:
+    code = (
+        "import resource, lors.cli\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1_000_000_000,) * 2)\n"
+        "lors.cli.main()"
+    )
+    command = [sys.executable, "-c", code, "distill", "tiny"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "out of memory while loading libraries" in " ".join(done.stderr.split())
+
+
+def test_a_library_that_is_missing_is_not_taken_for_memory() -> None:
+    forbidden = "x.so: failed to map segment from shared object: Operation not permitted"
+    assert explained(ImportError(forbidden)) is None
+    assert explained(ImportError("No module named 'x'")) is None
+
+
 @pytest.mark.parametrize(
     "setting",
     ["data.root", "experts.folder", "similarity.values", "encoder.image_weights"],

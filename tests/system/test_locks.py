@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -16,12 +17,12 @@ from lors.system.locks import locked, sole_user
 from lors.system.progress import Silent
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from lors.system.locks import sole_user
 with sole_user(Path(sys.argv[1])):
     print("held", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -37,7 +38,7 @@ class Said(Silent):
 
 def test_a_folder_is_free_again_once_its_process_was_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         named = rf"another process is working in .* \(process {other.pid} on "
@@ -55,7 +56,7 @@ def test_a_lock_of_a_stopped_process_is_waited_for_until_the_timeout(
     monkeypatch.setenv("LORS_TIMEOUT", "1")
     path = tmp_path / ".lock"
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         os.kill(other.pid, signal.SIGSTOP)

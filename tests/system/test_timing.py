@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,11 +16,16 @@ def test_turns_alternate_and_the_first_is_not_counted() -> None:
     assert [len(times) for times in seconds.values()] == [3, 3]
 
 
-def test_a_slower_step_takes_longer() -> None:
-    seconds = take_turns({"slow": lambda: time.sleep(0.01), "fast": lambda: None}, 3)
-    difference, error = paired_difference(seconds["slow"], seconds["fast"])
-    assert difference > 0.009
-    assert error < difference
+def test_every_step_is_timed_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def takes(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr("lors.system.timing.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    seconds = take_turns({"slow": lambda: takes(4.0), "fast": lambda: takes(0.5)}, 3)
+    assert seconds == {"slow": [4.0] * 3, "fast": [0.5] * 3}
+    assert paired_difference(seconds["slow"], seconds["fast"]) == (3.5, 0)
 
 
 def test_the_difference_is_paired() -> None:

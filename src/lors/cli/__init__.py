@@ -37,7 +37,7 @@ def main() -> None:
     except LorsError as error:
         _fail(str(error))
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except (OSError, MemoryError, RuntimeError) as error:
+    except (OSError, MemoryError, RuntimeError, ImportError) as error:
         if (sentence := explained(error)) is None:
             raise
         _fail(sentence)

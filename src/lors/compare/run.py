@@ -72,7 +72,7 @@ def compare(
     cells = table.cells(seeds, overrides)
     runs = _runs(cells)
     folders = [out / "runs" / group[0].name for group in runs]
-    ranks.first(lambda: _check(runs, folders))
+    ranks.from_rank_zero(lambda: _check(runs, folders))
     timed = table.measure == "seconds"
     if timed and ranks.size() > 1:
         raise InputError("a table of times is for one process at a time: run it without torchrun")

@@ -6,16 +6,24 @@ preset to start from or a method, and settings that replace the preset's.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lors.compare.cell import Cell
-from lors.config import Config, find_method, load_config
+from lors.compare.variant import (
+    Variant,
+    configured,
+    matcher_options,
+    method_variant,
+    overrides_of,
+)
+from lors.config import find_method, load_config
+from lors.config.catalogue import sized
+from lors.config.parsing import package_data
 from lors.system.errors import InputError, choose
 
 __all__ = [
@@ -32,32 +40,6 @@ __all__ = [
 ]
 
 SCALES = ("full", "small")
-
-
-class Variant(BaseModel):
-    """One row or one column.
-
-    Args:
-        label: what the table calls it.
-        preset: the configuration to start from; a table's rows or its columns have one.
-        method: the method, if one is to take the place of the preset's.
-        set: settings, by dotted name, that make it what the label says.
-        defaults: settings that suit it, and that a user may override.
-        evaluate: settings that change only for the evaluation of a finished set.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    label: str
-    preset: str | None = None
-    method: str | None = None
-    set: dict[str, Any] = Field(default_factory=dict)
-    defaults: dict[str, Any] = Field(default_factory=dict)
-    evaluate: dict[str, Any] = Field(default_factory=dict)
-
-    def defining(self) -> tuple[str, ...]:
-        """The settings that make it what it is."""
-        return (*self.set, *(find_method(self.method).defining() if self.method else ()))
 
 
 class Table(BaseModel):
@@ -91,17 +73,11 @@ class Table(BaseModel):
         """
         for override in overrides:
             self._refuse_defining(override.partition("=")[0])
-        places = [(row, column) for row in self.rows for column in self.columns]
-        options = [_options(row, column) for row, column in places]
-        known = set[str]().union(*options)
         cells = [
-            Cell(
-                row.label,
-                column.label,
-                seed,
-                *_configure(row, column, seed, overrides, known - own),
-            )
-            for (row, column), own in zip(places, options, strict=True)
+            Cell(row.label, column.label, seed, *configured(row, column, seed, fitting))
+            for row in self.rows
+            for column in self.columns
+            for fitting in [self._fitting(row, column, overrides)]
             for seed in seeds
         ]
         if len({cell.name for cell in cells}) != len(cells):
@@ -120,70 +96,38 @@ class Table(BaseModel):
                         "(methods, budgets and seeds have options of their own)"
                     )
 
+    def _fitting(self, row: Variant, column: Variant, overrides: Sequence[str]) -> list[str]:
+        """The overrides without options of matchers that only other cells have."""
+        own = matcher_options(row, column)
+        others = {name for r in self.rows for c in self.columns for name in matcher_options(r, c)}
+        return [o for o in overrides if o.partition("=")[0] not in others - own]
+
     @property
     def best_in(self) -> Literal["row", "column"]:
         """Where the best result is to be found: along the methods."""
         return "column" if any(column.preset for column in self.columns) else "row"
 
 
-def _options(row: Variant, column: Variant) -> set[str]:
-    """The options of the matcher of a cell, by dotted name."""
-    defining = _overrides({**row.set, **column.set})
-    plain = load_config(_preset(row, column), defining, column.method or row.method)
-    return {f"matching.{name}" for name in type(plain.matching).model_fields}
-
-
-def _configure(
-    row: Variant, column: Variant, seed: int, overrides: Sequence[str], others: set[str]
-) -> tuple[Config, tuple[str, ...]]:
-    """The configuration of a cell, and the overrides of its evaluation.
-
-    Args:
-        row: of the cell.
-        column: of the cell.
-        seed: of the run.
-        overrides: settings for all cells.
-        others: options that only matchers of other cells have: nothing that is for all cells, or
-            for a whole row or column, sets them here.
-    """
-    defaults = {**row.defaults, **column.defaults}
-    defaults = {name: value for name, value in defaults.items() if name not in others}
-    settings = [each for each in overrides if each.partition("=")[0] not in others]
-    settings += [*_overrides({**row.set, **column.set}), f"seed={seed}"]
-    config = load_config(_preset(row, column), settings, column.method or row.method, defaults)
-    return config, _overrides({**row.evaluate, **column.evaluate})
-
-
-def _preset(row: Variant, column: Variant) -> str:
-    preset = column.preset or row.preset
-    if preset is None:
-        raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    return preset
-
-
-def _overrides(settings: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{key}={json.dumps(value)}" for key, value in settings.items())
-
-
-def tables() -> dict[str, str]:
-    """The YAML text of every table of the paper, by name."""
-    folder = files("lors") / "compare" / "tables"
-    found = {p.name[:-5]: p.read_text("utf-8") for p in folder.iterdir() if p.name[-5:] == ".yaml"}
-    return dict(sorted(found.items()))
+@cache
+def tables() -> Mapping[str, Mapping[str, Any]]:
+    """What the file of every table of the paper says, by name."""
+    names = sorted(path.name for path in (files("lors.compare") / "tables").iterdir())
+    return {
+        name.removesuffix(".yaml"): package_data("lors.compare", f"tables/{name}")
+        for name in names
+        if name.endswith(".yaml")
+    }
 
 
 def titles() -> dict[str, str]:
     """What every table shows, by name."""
-    return {name: yaml.safe_load(text)["title"] for name, text in tables().items()}
+    return {name: table["title"] for name, table in tables().items()}
 
 
 def scales(name: str) -> list[str]:
     """The scales at which there is a table of this name."""
-    return _scales(yaml.safe_load(choose(tables(), name, "table")))
-
-
-def _scales(text: dict[str, Any]) -> list[str]:
-    return [scale for scale in SCALES if scale in text]
+    table = choose(tables(), name, "table")
+    return [scale for scale in SCALES if scale in table]
 
 
 def load_table(name: str, scale: str = "full") -> Table:
@@ -196,27 +140,44 @@ def load_table(name: str, scale: str = "full") -> Table:
     Raises:
         InputError: no such table, or not at this scale.
     """
-    text = yaml.safe_load(choose(tables(), name, "table"))
+    able = scales(name)
     if scale not in SCALES:
         raise InputError(f"unknown scale {scale!r}: set --scale full or --scale small")
-    if scale not in text:
-        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {_scales(text)[0]}")
-    sized = text.pop(scale)
-    for other in SCALES:
-        text.pop(other, None)
-    tuned, common = sized.pop("tuned", {}), sized.pop("defaults", {})
-    text |= sized
+    if scale not in able:
+        raise InputError(f"the table {name!r} has no {scale} scale: set --scale {able[0]}")
+    parts = _parts(name, scale)
+    common, tuned = parts.pop("defaults", {}), parts.pop("tuned", {})
     for axis in ("rows", "columns"):
-        text[axis] = [_variant(item, tuned) for item in text[axis]]
-    text["rows"] = [
-        row.model_copy(update={"defaults": {**common, **row.defaults}}) for row in text["rows"]
-    ]
+        variants = [each for item in parts[axis] for each in _variants(item, tuned)]
+        parts[axis] = [_with_defaults(variant, common) for variant in variants]
     if scale == "small":
-        text.pop("published", None)  # other data: the paper's numbers would mislead
+        parts.pop("published", None)  # other data: the paper's numbers would mislead
     try:
-        return Table.model_validate(text)
+        return Table.model_validate(parts)
     except ValidationError as error:
         raise InputError(f"table {name!r} is damaged: {error}") from None
+
+
+def _parts(name: str, scale: str) -> dict[str, Any]:
+    """What a table says at a scale, which may start from another table at that scale."""
+    table = tables()[name]
+    own = dict(table[scale])
+    base = tables()[own.pop("base")][scale] if "base" in own else {}
+    return {**base, **{key: part for key, part in table.items() if key not in SCALES}, **own}
+
+
+def _variants(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> list[Variant]:
+    """What a row or a column stands for: a method, or a variant, perhaps at several sizes."""
+    if isinstance(item, str):
+        return [method_variant(item, tuned.get(item))]
+    return [Variant.model_validate(each) for _, each in sized("", item)]
+
+
+def _with_defaults(variant: Variant, common: dict[str, Any]) -> Variant:
+    """A variant that has a preset, with defaults of the whole table below its own."""
+    if variant.preset is None:
+        return variant
+    return variant.model_copy(update={"defaults": {**common, **variant.defaults}})
 
 
 def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Table:
@@ -237,7 +198,7 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         variant
         for variant in getattr(table, along)
         if not budgets
-        or load_config(variant.preset, _overrides(variant.set)).distill.budget in budgets
+        or load_config(variant.preset, overrides_of(variant.set)).distill.budget in budgets
     ]
     if len(kept) < max(1, len(wanted)) or not sized:
         raise InputError(
@@ -297,15 +258,3 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         rows=tuple(rows),
         columns=tuple(columns),
     )
-
-
-def method_variant(name: str, tuned: dict[str, Any] | None = None) -> Variant:
-    """A method as a row or a column, with what was tuned for a table's data."""
-    method = find_method(name)
-    return Variant(label=method.label, method=name, defaults={**method.defaults, **(tuned or {})})
-
-
-def _variant(item: str | dict[str, Any], tuned: dict[str, dict[str, Any]]) -> Variant:
-    if isinstance(item, str):
-        return method_variant(item, tuned.get(item))
-    return Variant.model_validate(item)

@@ -3,10 +3,11 @@
 A file may start from another with ``base: NAME`` and say only what differs.
 """
 
+from lors.config.catalogue import presets
 from lors.config.config import Config
 from lors.config.matching import MatchingOptions
 from lors.config.methods import Method, find_method, methods
-from lors.config.reading import difference, load_config, presets
+from lors.config.reading import difference, load_config
 from lors.config.sections import (
     DataConfig,
     DistillConfig,

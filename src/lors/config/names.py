@@ -33,6 +33,8 @@ SOURCES: Registry[Any] = Registry(
         "huggingface": "lors.data.huggingface:SOURCE",
         "webdataset": "lors.data.webdataset:SOURCE",
         "embeddings": "lors.data.embeddings:SOURCE",
+        "arrays": "lors.data.dataset:ARRAYS",
+        "objects": "lors.data.dataset:OBJECTS",
     },
 )
 HEADS: Registry[Any] = Registry(

@@ -31,6 +31,7 @@ __all__ = [
     "fingerprint",
     "item_pixels",
     "made_once",
+    "reading_cache",
 ]
 
 
@@ -110,11 +111,24 @@ def cache_errors(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _read(path: Path) -> np.ndarray:
+@contextmanager
+def reading_cache() -> Iterator[None]:
+    """Say of a damaged file of the cache how to get rid of it.
+
+    Raises:
+        InputError: as within the block, with what to do.
+    """
     try:
-        return read_array(path)
+        yield
     except InputError as error:
-        raise InputError(f"{error}; it is a cache: delete it, and it is made again") from None
+        raise InputError(
+            f"{error}; it is a cache: delete it, or run 'lors doctor --clean', and it is made again"
+        ) from None
+
+
+def _read(path: Path) -> np.ndarray:
+    with reading_cache():
+        return read_array(path)
 
 
 def _decode(

@@ -12,7 +12,19 @@ import numpy as np
 
 from lors.system.errors import InputError
 
-__all__ = ["ShardedCaptions"]
+__all__ = ["ShardedCaptions", "Words"]
+
+
+class Words(tuple[str, ...]):
+    """Captions that are in memory.
+
+    >>> Words(["a", "b", "c"]).of(np.array([2, 0]))
+    ['c', 'a']
+    """
+
+    def of(self, rows: np.ndarray) -> list[str]:
+        """Some of the captions. Shape: (m,)"""
+        return [self[row] for row in rows]
 
 
 class ShardedCaptions(Sequence[str]):

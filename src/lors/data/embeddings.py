@@ -25,9 +25,9 @@ import numpy as np
 
 from lors.config import DataConfig
 from lors.data.cache import fingerprint
-from lors.data.captions import ShardedCaptions
+from lors.data.captions import ShardedCaptions, Words
 from lors.data.files import root_folder
-from lors.data.pairs import Pairs, Split
+from lors.data.pairs import Decoded, Split
 from lors.data.patterns import matching_files
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.source import Source
@@ -37,7 +37,15 @@ from lors.files.digests import file_digests
 from lors.system.errors import InputError, suggestion
 from lors.system.progress import Progress
 
-__all__ = ["ENCODED", "SHARDS", "SOURCE", "load_embeddings"]
+__all__ = [
+    "ENCODED",
+    "SHARDS",
+    "SOURCE",
+    "GivenEmbeddings",
+    "given_split",
+    "load_embeddings",
+    "owner_counts",
+]
 
 ENCODED = {
     "images": "images-*.npy",
@@ -55,7 +63,7 @@ SPLITS = {"train": "", "val": "val_", "test": "test_"}
 
 
 @dataclass(frozen=True)
-class _Given:
+class GivenEmbeddings:
     """All pairs of a split as given.
 
     Args:
@@ -63,17 +71,17 @@ class _Given:
         texts: Shape: (C, d)
         counts: captions of each image. Shape: (M,)
         words: of the captions, if they are known.
-        numbers: the files, by side; words change no number.
+        numbers: the files, by side, if they are in files; words change no number.
     """
 
     images: ShardedRows
     texts: ShardedRows
     counts: np.ndarray
-    words: ShardedCaptions | None
-    numbers: list[tuple[str, list[Path]]]
+    words: ShardedCaptions | Words | None = None
+    numbers: Sequence[tuple[str, list[Path]]] = ()
 
 
-def load_embeddings(config: DataConfig, progress: Progress) -> Pairs:
+def load_embeddings(config: DataConfig, progress: Progress) -> Decoded:
     """The embeddings; splits that are not given are held out from train by a seed."""
     root = root_folder(config)
     patterns = _patterns(root, config)
@@ -90,10 +98,10 @@ def load_embeddings(config: DataConfig, progress: Progress) -> Pairs:
     texts = sum(len(given.texts) for given in found.values())
     images = sum(len(given.images) for given in found.values())
     progress.say(f"Read embeddings of {texts:,} texts and {images:,} images: {used}.")
-    return Pairs(
+    return Decoded(
         fingerprint(content, repr(config.holdout), repr(config.seed), repr(config.pairs)),
         {
-            name: _split(found[given], rows, fingerprint(name, content))
+            name: given_split(found[given], rows, fingerprint(name, content))
             for name, (given, rows) in chosen.items()
         },
     )
@@ -140,7 +148,7 @@ def _check_complete(root: Path) -> None:
             )
 
 
-def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
+def _find(root: Path, split: str, patterns: Mapping[str, str]) -> GivenEmbeddings:
     files = {}
     for side in (side for side in ENCODED if side in patterns):
         where = f"data.annotations.{SPLITS[split]}{side}"
@@ -159,7 +167,7 @@ def _find(root: Path, split: str, patterns: Mapping[str, str]) -> _Given:
     if "captions" in files:
         words = ShardedCaptions(files["captions"], [shard.count for shard in images], both)
     numbers = [(side, paths) for side, paths in files.items() if side != "captions"]
-    return _Given(_joined(images, "image"), _joined(texts, "text"), both, words, numbers)
+    return GivenEmbeddings(_joined(images, "image"), _joined(texts, "text"), both, words, numbers)
 
 
 def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard, np.ndarray]:
@@ -181,23 +189,31 @@ def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard,
 
 def _counts(path: Path, images: int, texts: int) -> np.ndarray:
     """How many captions each image has, by the image of each caption. Shape: (M,)"""
-    owner = read_array(path)
+    return owner_counts(read_array(path), images, texts, str(path))
+
+
+def owner_counts(owner: np.ndarray, images: int, texts: int, where: str) -> np.ndarray:
+    """How many captions each image has, by the image of each caption. Shape: (C,) -> (M,)
+
+    Raises:
+        InputError: they are no such numbers; ``where`` names them.
+    """
     if owner.shape != (texts,) or owner.dtype.kind not in "iu":
         raise InputError(
-            f"the owners {str(path)!r} are {owner.dtype} of shape {owner.shape}: give the image of "
+            f"the owners {where!r} are {owner.dtype} of shape {owner.shape}: give the image of "
             f"each of the {texts} texts, a whole number"
         )
     if texts and not (np.diff(owner.astype(np.int64)) >= 0).all():
-        raise InputError(f"the owners {str(path)!r} must ascend: sort the texts by their images")
+        raise InputError(f"the owners {where!r} must ascend: sort the texts by their images")
     if texts and not 0 <= owner[0] <= owner[-1] < images:
         raise InputError(
-            f"the owners {str(path)!r} run from {owner[0]} to {owner[-1]}, but its shard has "
-            f"{images} images: count from 0 in each shard"
+            f"the owners {where!r} run from {owner[0]} to {owner[-1]}, but there are {images} "
+            "images: count from 0 (in each shard)"
         )
     counts = np.bincount(owner, minlength=images).astype(np.int32)
     if not counts.all():
         raise InputError(
-            f"image {counts.argmin()} of the owners {str(path)!r} has no caption: leave it out"
+            f"image {counts.argmin()} of the owners {where!r} has no caption: leave it out"
         )
     return counts
 
@@ -212,7 +228,7 @@ def _joined(shards: Sequence[Shard], side: str) -> ShardedRows:
     return ShardedRows(shards)
 
 
-def _split(given: _Given, rows: np.ndarray, key: str) -> Split:
+def given_split(given: GivenEmbeddings, rows: np.ndarray, key: str) -> Split:
     counts = given.counts[rows].astype(np.int64)
     first = np.cumsum(given.counts, dtype=np.int64)[rows] - counts
     owner = np.repeat(np.arange(len(rows)), counts)

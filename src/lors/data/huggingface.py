@@ -22,9 +22,9 @@ from lors.data.pairs import Item
 from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
-from lors.system.progress import Progress
+from lors.system.progress import Progress, Silent
 
-__all__ = ["SOURCE", "read_huggingface"]
+__all__ = ["SOURCE", "object_items", "read_huggingface"]
 
 SPLITS = {"train": "train", "validation": "val", "val": "val", "test": "test"}
 """What the Hub calls a split -> what we call it."""
@@ -62,6 +62,31 @@ def read_huggingface(config: DataConfig, progress: Progress) -> dict[str, list[I
             datasets, split, config, folders, f"{title!r} split {name!r}", progress
         )
         for name, split in found.items()
+        if name in SPLITS
+    }
+
+
+def object_items(found: Any, image: str, caption: str) -> dict[str, list[Item]]:
+    """The splits of a ``datasets`` object in memory; one without splits is all for training.
+
+    Args:
+        found: a ``Dataset`` or a ``DatasetDict``.
+        image: the column of images.
+        caption: the column of captions.
+
+    Raises:
+        InputError: it is something else, or has no such columns.
+    """
+    if not hasattr(found, "column_names"):
+        raise InputError(f"a {type(found).__name__} is no dataset of the package datasets")
+    import datasets
+
+    config = DataConfig(image_column=image, caption_column=caption)
+    splits = dict(found) if isinstance(found, dict) else {"train": found}
+    anywhere = [Path(Path.cwd().anchor)]  # its maker decides which files it names
+    return {
+        SPLITS[name]: _items(datasets, split, config, anywhere, f"split {name!r}", Silent())
+        for name, split in splits.items()
         if name in SPLITS
     }
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from lors.data.shards import Features
 
-__all__ = ["Item", "Pairs", "Split"]
+__all__ = ["Decoded", "Item", "Split"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Decoded:
     """A dataset with the splits ``train``, ``val`` and ``test``.
 
     Args:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lors.config import DataConfig
-from lors.data.pairs import Item, Pairs
+from lors.data.pairs import Decoded, Item
 from lors.system.progress import Progress
 
 __all__ = ["Source"]
 
-Read = Callable[[DataConfig, Progress], dict[str, list[Item]] | Pairs]
+Read = Callable[[DataConfig, Progress], dict[str, list[Item]] | Decoded]
 
 
 @dataclass(frozen=True)

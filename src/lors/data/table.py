@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lors.config import DataConfig
-from lors.data.files import Row, below, file_items, root_folder
+from lors.data.files import SUFFIXES, Row, below, file_items, root_folder
 from lors.data.pairs import Item
 from lors.data.source import Source
 from lors.system.errors import InputError
@@ -76,7 +76,8 @@ def _csv_rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, dict[str,
     """The rows under the names in the first line.
 
     A quote that is never closed takes in all lines up to the next one; so a row is refused that the
-    CSV format does not allow, or that goes over more lines than a caption does.
+    CSV format does not allow, that goes over more lines than a caption does, or whose lines name
+    further images.
     """
     reader = csv.reader(lines, strict=True)
     names: list[str] | None = None
@@ -96,6 +97,11 @@ def _csv_rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, dict[str,
                 f"{path.name} line {line} starts a row of {reader.line_num - line + 1} lines: "
                 "close its quotes"
             )
+        if any(_swallows_rows(cell) for cell in row):
+            raise InputError(
+                f"{path.name} line {line} starts a row of {reader.line_num - line + 1} lines that "
+                "name further images: close its quotes"
+            )
         if names is None:
             names = row
             if len(set(names)) < len(names):
@@ -107,6 +113,17 @@ def _csv_rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, dict[str,
             )
         elif row:
             yield line, dict(zip(names, row, strict=False))
+
+
+def _swallows_rows(cell: str) -> bool:
+    r"""Whether a cell of several lines holds the name of an image, as other rows do.
+
+    >>> _swallows_rows("a 6 inch thing\n3.jpg,a dog"), _swallows_rows("a dog,\nand a cat")
+    (True, False)
+    """
+    lines = cell.splitlines()
+    pieces = (piece for line in lines for piece in line.split(","))
+    return len(lines) > 1 and any(piece.strip().lower().endswith(SUFFIXES) for piece in pieces)
 
 
 SOURCE = Source(read_table)

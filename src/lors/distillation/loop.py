@@ -68,7 +68,7 @@ class Distillation(State):
     def _mine(self) -> Sequence[int]:
         """The trajectories that this rank works on."""
         every = range(self.trajectories)
-        return every if self.together else ranks.share(every)
+        return every if self.together else ranks.my_share(every)
 
     def _mean(self, losses: Tensor) -> float:
         """Divide the sums over all trajectories and ranks by the number of trajectories."""
@@ -78,7 +78,7 @@ class Distillation(State):
             for tensor in learned:  # a rank may have no trajectory, and all send the same
                 tensor.grad = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
         sums = [losses, *(tensor.grad for tensor in learned if tensor.grad is not None)]
-        ranks.total(sums)
+        ranks.all_reduce(sums)
         for total in sums:
             total.div_(self.trajectories)
         return losses.item()
@@ -92,7 +92,7 @@ class Distillation(State):
         ranks.check_equal(self.synthetic.state_dict().values(), "the synthetic set")
         if not self.together:
             self.matcher_states = [
-                ranks.from_rank(trajectory % ranks.size(), state)
+                ranks.tensors_from_rank(trajectory % ranks.size(), state)
                 for trajectory, state in enumerate(self.matcher_states)
             ]
 
@@ -158,7 +158,7 @@ def _iterate(
         "rate_text": text_rate,
     }
     if recall and run.config.evaluate_every and _due(run, run.config.evaluate_every):
-        record["recall"] = ranks.first(lambda: recall(run.kept()))
+        record["recall"] = ranks.from_rank_zero(lambda: recall(run.kept()))
         run.keep_if_best(record["recall"])
     return record
 

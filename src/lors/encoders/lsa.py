@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint, made_once
+from lors.data.cache import fingerprint, made_once, reading_cache
 from lors.files import artifacts
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
@@ -53,7 +53,8 @@ class Lsa:
             artifacts.save(path, "text trunk", header, tensors)
 
         made_once(path, write, Silent())
-        return cls.restore(config, *artifacts.load(path, "text trunk"))
+        with reading_cache():
+            return cls.restore(config, *artifacts.load(path, "text trunk"))
 
     @classmethod
     def fit(cls, captions: Sequence[str], dim: int) -> Lsa:

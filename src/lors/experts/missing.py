@@ -46,7 +46,7 @@ def train_missing(
     todo = store.missing(count)
     follow = partial(_followed, epochs, progress)
     if together:
-        todo = ranks.first(lambda: todo)
+        todo = ranks.from_rank_zero(lambda: todo)
         for expert in progress.track(todo, "train experts", len(todo)):
             _train_together(store, expert, train, follow)
         return
@@ -83,7 +83,7 @@ def _train_together(store: TrajectoryStore, expert: int, train: Train, follow: F
             begun.extend(store.begun(expert))
             return len(begun)
 
-        epochs = ranks.first(claim)
+        epochs = ranks.from_rank_zero(claim)
         if epochs is None:
             return
         if ranks.rank() == 0:

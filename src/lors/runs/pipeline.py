@@ -139,7 +139,7 @@ def _with_trajectories(config: Config, out: Path, data_parallel: bool) -> Config
             return load_config(out / CONFIG).distill.trajectories
         return ranks.size() if ranks.size() > 1 and not data_parallel else None
 
-    distill = config.distill.model_copy(update={"trajectories": ranks.first(begun_with)})
+    distill = config.distill.model_copy(update={"trajectories": ranks.from_rank_zero(begun_with)})
     return config.model_copy(update={"distill": distill})
 
 

@@ -60,7 +60,9 @@ class Span:
 
     def total(self, sums: np.ndarray) -> np.ndarray:
         """The sum over the pairs of all ranks. Shape: (parts, width) -> (width,)"""
-        ranks.total([torch.from_numpy(sums)])  # each part has one rank, so this adds only zeros
+        ranks.all_reduce(
+            [torch.from_numpy(sums)]
+        )  # each part has one rank, so this adds only zeros
         return sums.sum(0)
 
     def least(self, values: np.ndarray) -> tuple[int, float]:

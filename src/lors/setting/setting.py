@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import Config, SimilarityConfig
-from lors.data import SOURCES, find_pairs
+from lors.data import SOURCES, Pairs
 from lors.data.shards import Features
 from lors.encoders import (
     DualEncoder,
@@ -46,9 +46,10 @@ def setting_of(
     progress: Progress | None = None,
     like: DistilledSet | None = None,
     data_parallel: bool = False,
+    pairs: Pairs | None = None,
 ) -> Setting:
     """The setting of a configuration that was not resolved yet; see ``Setting``."""
-    return Setting(resolve(config), progress, like, data_parallel)
+    return Setting(resolve(config), progress, like, data_parallel, pairs)
 
 
 class Setting:
@@ -61,6 +62,7 @@ class Setting:
             from the data.
         data_parallel: whether the ranks divide every batch of experts and of matching, instead of
             dividing experts and trajectories.
+        pairs: the real pairs, where they are in memory.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Setting:
         progress: Progress | None = None,
         like: DistilledSet | None = None,
         data_parallel: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self.config, self.progress, self.like = config, progress or Silent(), like
         self._data_parallel = data_parallel
@@ -76,7 +79,7 @@ class Setting:
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         # A mistake in the data or the text trunk shows first.
-        decode = find_pairs(config.data, self.progress)
+        decode = (pairs or Pairs({})).find(config.data, self.progress)
         made_from_data = text_trunk_class(config.encoder.text)[0].fitted or self.given
         text_trunk = None if made_from_data else build_text_trunk(config.encoder, [])
         self.pairs = decode(config.encoder.size())

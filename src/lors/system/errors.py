@@ -30,6 +30,8 @@ NO_MEMORY = (
     "can't start new thread",
 )
 """What errors say that are no MemoryError."""
+NO_ROOM_FOR_LIBRARY = "failed to map segment from shared object"
+"""What an import says under a limit on memory; where programs may not be run, it says more."""
 SENTENCE = 1200
 """The most characters of a message: it quotes files and settings, which may hold anything."""
 
@@ -93,11 +95,18 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     text = str(error)
+    if isinstance(error, ImportError):
+        return text.endswith(NO_ROOM_FOR_LIBRARY) or "Cannot allocate memory" in text
     return isinstance(error, (RuntimeError, OSError)) and any(sign in text for sign in NO_MEMORY)
 
 
 def explained(error: BaseException) -> str | None:
     """A sentence for what the machine refuses: memory, a full disk, a path. None: it is a bug."""
+    if out_of_memory(error) and isinstance(error, ImportError):
+        return (
+            "out of memory while loading libraries: raise the limit of this process (see "
+            "'ulimit -v', or the memory of the batch job), or close other programs"
+        )
     if out_of_memory(error):
         return (
             "out of memory: lower matching.batch_size, evaluate.batch_size, distill.budget or "

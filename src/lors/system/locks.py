@@ -183,5 +183,5 @@ def sole_user(folder: Path) -> Iterator[None]:
                     "for it to end, or choose another --out"
                 )
 
-        ranks.first(claim)
+        ranks.from_rank_zero(claim)
         yield

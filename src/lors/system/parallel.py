@@ -57,7 +57,7 @@ def _take_rows(whole: Tensor) -> Tensor:
 def _sum(part: Tensor) -> Tensor:
     """Part to whole: the sum over all ranks."""
     whole = part.clone(memory_format=torch.contiguous_format)
-    ranks.total([whole])
+    ranks.all_reduce([whole])
     return whole
 
 

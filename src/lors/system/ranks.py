@@ -29,22 +29,22 @@ from lors.system.progress import Progress, Silent
 from lors.system.rendezvous import start_name
 
 __all__ = [
+    "all_reduce",
     "alone",
     "any_of",
     "broadcast",
     "check_equal",
     "divide",
-    "first",
-    "from_rank",
+    "from_rank_zero",
     "gather",
     "gather_tensors",
     "joined",
     "local",
+    "my_share",
     "neighbours",
     "rank",
-    "share",
     "size",
-    "total",
+    "tensors_from_rank",
 ]
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def local() -> int:
     return int(os.environ.get("LOCAL_RANK", "0")) if dist.is_initialized() else 0
 
 
-def share(items: Sequence[T]) -> Sequence[T]:
+def my_share(items: Sequence[T]) -> Sequence[T]:
     """The items that fall to this rank: every ``size``-th."""
     return items[rank() :: size()]
 
@@ -126,7 +126,7 @@ def neighbours() -> int:
 def any_of(asked: bool) -> bool:
     """Whether any rank was asked to do something."""
     flag = torch.tensor([float(asked)])
-    total([flag])
+    all_reduce([flag])
     return bool(flag)
 
 
@@ -160,7 +160,7 @@ def gather_tensors(tensor: Tensor) -> list[Tensor]:
     return found
 
 
-def first(make: Callable[[], T]) -> T:
+def from_rank_zero(make: Callable[[], T]) -> T:
     """What rank 0 makes, on all ranks; it must be JSON.
 
     Raises:
@@ -195,14 +195,14 @@ def divide(
         progress: who to tell.
         what: the work in words.
     """
-    mine = share(range(len(items)))
+    mine = my_share(range(len(items)))
     tracked = (progress or Silent()).track(mine, what, len(mine))
     done = [[place, work(items[place])] for place in tracked]
     found = {place: result for part in gather(done) for place, result in part}
     return [found[place] for place in range(len(items))]
 
 
-def total(tensors: Sequence[Tensor]) -> None:
+def all_reduce(tensors: Sequence[Tensor]) -> None:
     """Replace tensors of one device by their sums over all ranks, in one message."""
     if size() == 1 or not tensors:
         return
@@ -223,7 +223,7 @@ def broadcast(tensors: Iterable[Tensor]) -> None:
                 dist.broadcast(tensor.detach(), 0)
 
 
-def from_rank(owner: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def tensors_from_rank(owner: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The named tensors that one rank holds, on all ranks."""
     if size() == 1:
         return tensors
