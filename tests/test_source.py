@@ -7,9 +7,9 @@ Also: whatever they import from lors is there, within functions too, which only 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def karpathy(folder: Path, rows: object, **settings: object) -> Pairs:
+def karpathy(folder: Path, rows: object, **settings: object) -> Decoded:
     (folder / "train.json").write_text(json.dumps(rows))
     given = {"source": "karpathy", "root": folder, "annotations": {"train": "train.json"}}
     return load_pairs(DataConfig.model_validate(given | settings), 8)
@@ -36,7 +36,7 @@ def rows(count: int = 20) -> list[dict[str, object]]:
     return [{"image": f"images/{i}.png", "caption": [f"grey {i}", f"no {i}"]} for i in range(count)]
 
 
-def table(folder: Path, text: str, name: str = "table.csv") -> Pairs:
+def table(folder: Path, text: str, name: str = "table.csv") -> Decoded:
     (folder / name).write_text(text)
     return load_pairs(DataConfig(source="table", root=folder), 8)
 

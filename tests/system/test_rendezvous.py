@@ -15,14 +15,15 @@ def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: 
     """As torchrun does it: the store outlives them, and one is quicker than the other."""
     store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
 
-    def start(rank: int, late: float) -> str:
-        time.sleep(late)
+    def start(rank: int, late: bool) -> str:
+        while late and store.get("name/0").decode() == names[-1]:
+            time.sleep(0.001)  # until rank 0 has gone by what rank 1 left behind
         return start_name(store, rank, 2, patience, RankWatch())
 
-    names = []
-    for late in (0.0, 0.3, 0.1):
+    names: list[str] = []
+    for late in (False, True, True):
         with ThreadPoolExecutor() as pool:
-            first, second = pool.map(start, (0, 1), (0.0, late))
+            first, second = pool.map(start, (0, 1), (False, late))
         assert first == second
         names.append(first)
     assert len(set(names)) == 3

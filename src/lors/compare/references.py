@@ -38,7 +38,7 @@ def prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[Refere
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
-    known = FULL_DATA.validate_python(ranks.first(lambda: _plain(_known_references(path))))
+    known = FULL_DATA.validate_python(ranks.from_rank_zero(lambda: _plain(_known_references(path))))
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)

@@ -81,7 +81,7 @@ def compare(
         if ranks.rank() == 0:
             artifacts.remove_leftovers(out)
         references = prepare(cells, out, progress)
-        mine, where = ranks.share(runs), ranks.share(folders)
+        mine, where = ranks.my_share(runs), ranks.my_share(folders)
         jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
 
         def keep(found: list[Record]) -> None:

@@ -85,7 +85,9 @@ def matcher_options(row: Variant, column: Variant) -> set[str]:
     method = _method(row, column)
     if method is None or method.selects:
         return set()
-    return {f"matching.{name}" for name in options_of(method.settings["matching.kind"]).model_fields}
+    return {
+        f"matching.{name}" for name in options_of(method.settings["matching.kind"]).model_fields
+    }
 
 
 def overrides_of(settings: Mapping[str, Any]) -> tuple[str, ...]:

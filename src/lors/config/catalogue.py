@@ -84,7 +84,7 @@ def sized(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, 
     if sizes is None:
         yield name, shared
     else:
-        changes = sizes if isinstance(sizes, Mapping) else dict.fromkeys(sizes, {})
+        changes = sizes if isinstance(sizes, Mapping) else {size: {} for size in sizes}
         for size, own in changes.items():
             yield _filled(name, size), _filled(merged(shared, own), size)
 

@@ -1,4 +1,4 @@
-"""Reading YAML: files of users and strangers, bounded in size and depth, and those of the package."""
+"""Reading YAML: that of the package, and that of users and strangers, with bounds."""
 
 from __future__ import annotations
 

@@ -147,7 +147,8 @@ class Pairs:
         given = {"train": given_arrays(images, texts, owner, captions)}
         for name, split in (("val", val), ("test", test)):
             if split is not None:
-                given[name] = given_arrays(split[0], split[1], *split[2:3], what=f"{name} ")
+                owners = split[2] if len(split) > 2 else None
+                given[name] = given_arrays(split[0], split[1], owners, what=f"{name} ")
         return cls({"source": "arrays"}, given)
 
     @classmethod

@@ -81,7 +81,7 @@ def run(
     """
     out, config = Path(out), resolve(config)
     config = _with_trajectories(config, out, data_parallel)
-    ranks.first(lambda: check_folder(out, config))
+    ranks.from_rank_zero(lambda: check_folder(out, config))
     row = DISTILLED if config.selection.kind is None else SELECTED
     wanted = [*(REFERENCES if references else ()), row]
     results = _known_results(out, config)
@@ -93,7 +93,7 @@ def run(
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
     with sole_user(out):
-        ranks.first(lambda: _take_over(out, setting))
+        ranks.from_rank_zero(lambda: _take_over(out, setting))
         results = _known_results(out, config)
         with watching(setting, out, logbook.reached()) as watch:
             cost: dict[str, float] = {}
@@ -116,7 +116,7 @@ def run(
 
 def _known_results(out: Path, config: Config) -> Results:
     """The results of this run so far, as rank 0 reads them."""
-    return Results.model_validate(ranks.first(lambda: read_results(out, config).content()))
+    return Results.model_validate(ranks.from_rank_zero(lambda: read_results(out, config).content()))
 
 
 def _take_over(out: Path, setting: Setting) -> None:
