@@ -140,24 +140,6 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) 
     assert "| tiny | – |" in (tmp_path / "table.md").read_text()
 
 
-def test_the_full_data_is_measured_once_and_not_of_other_trunks(tmp_path: Path) -> None:
-    other = {"encoder.image": "resnet10t"}
-    table = Table(
-        title="",
-        rows=(
-            Variant(label="same", preset="tiny"),
-            Variant(label="other", preset="tiny", evaluate=other),
-        ),
-        columns=(
-            Variant(label="one", set={"experts.count": 1}),
-            Variant(label="two", set={"experts.count": 2}),
-        ),
-    )
-    (reference,) = running._prepare(table.cells([0]), tmp_path, Silent())
-    assert (reference.rows, reference.columns) == (["same"], ["one", "two"])
-    assert reference.recall.mean.std > 0  # of two networks
-
-
 def test_a_changed_setting_is_refused_before_anything_is_overwritten(done: Path) -> None:
     before = (done / "results.csv").read_bytes()
     table = own_table("tiny", ["herding", "lors-wbce"], [8])

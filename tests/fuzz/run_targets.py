@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 
 from lors import DistilledSet
-from lors.compare.results import Record, Reference, write_results
 from lors.compare.references import _known_references
+from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.data.cache import cached_images

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import torch
-from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from lors.system import ranks
 from lors.system.errors import InputError
@@ -16,7 +12,7 @@ from tests.ranks import run_ranks
 
 def exchanged(offset: int) -> list[object]:
     own = torch.full((2, 2), float(ranks.rank() + offset))
-    ranks.all_reduce([own])
+    ranks.total([own])
     everyone = ranks.gather({"rank": ranks.rank()})
     return [own.tolist(), everyone, ranks.divide(range(5), lambda item: item * item)]
 
@@ -48,7 +44,7 @@ def test_a_rank_that_fails_or_hangs_is_reported_at_once() -> None:
 
 def sent_alone() -> list[object]:
     with ranks.alone():
-        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.from_rank_zero(lambda: "y")]
+        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.first(lambda: "y")]
 
 
 def test_a_rank_can_work_as_if_alone() -> None:
@@ -60,27 +56,9 @@ def raised() -> list[str]:
         raise InputError("rank 0 refuses")
 
     with pytest.raises(InputError) as error:
-        ranks.from_rank_zero(refuse)
+        ranks.first(refuse)
     return [str(error.value)]
 
 
 def test_what_rank_0_raises_is_raised_on_all() -> None:
     assert run_ranks(2, raised) == [["rank 0 refuses"]] * 2
-
-
-def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
-    """As torchrun does it: the store outlives them, and one is quicker than the other."""
-    store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
-
-    def start(rank: int, late: bool) -> str:
-        while late and store.get("name/0").decode() == names[-1]:
-            time.sleep(0.001)  # until rank 0 has gone by what rank 1 left behind
-        return ranks._this_start(store, rank, 2, patience)
-
-    names: list[str] = []
-    for late in (False, True, True):
-        with ThreadPoolExecutor() as pool:
-            first, second = pool.map(start, (0, 1), (False, late))
-        assert first == second
-        names.append(first)
-    assert len(set(names)) == 3

@@ -19,13 +19,6 @@ __all__ = ["Method", "find_method", "methods"]
 
 UNLESS_SAID: Mapping[str, Any] = {
     "selection.kind": None,
-    "similarity.omega": 1.0,
-    "similarity.values": None,
-    "distill.init": "real",
-    "distill.one_batch": False,
-    "distill.optimizer": "sgd",
-    "distill.schedule": "constant",
-    "distill.momentum": 0.5,
     "distill.averaging": 0.0,
     "distill.fixed": [],
 }
@@ -38,6 +31,17 @@ OF_TRAJECTORIES: Mapping[str, Any] = {
     "matching.blend": 0.0,
 }
 """Likewise, for methods that match trajectories."""
+
+USUAL: Mapping[str, Any] = {
+    "similarity.omega": 1.0,
+    "similarity.values": None,
+    "distill.init": "real",
+    "distill.one_batch": False,
+    "distill.optimizer": "sgd",
+    "distill.schedule": "constant",
+    "distill.momentum": 0.5,
+}
+"""What suits a method as long as it does not say otherwise; a user may change it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,13 @@ class Method:
 
     def before(self) -> dict[str, Any]:
         """What to set before its defaults, so that nothing of another method is left."""
+        return {**USUAL, **self._unless_said()}
+
+    def defining(self) -> tuple[str, ...]:
+        """The settings, by dotted name, without which it would be another method."""
+        return tuple({**self._unless_said(), **self.settings})
+
+    def _unless_said(self) -> dict[str, Any]:
         trajectories = self.settings.get("matching.kind") == "trajectory"
         return {**UNLESS_SAID, **(OF_TRAJECTORIES if trajectories else {})}
 
