@@ -95,7 +95,7 @@ def compare(
             raise InputError("--image-weights belongs to --image-trunk: give both")
         out = out or Path("runs") / f"compare-{name}"
         every = range(first_seed, first_seed + seeds)
-        records = comparison.compare(chosen, out, every, changes, jobs, display)
+        records = comparison.fill_table(chosen, out, every, changes, jobs, display).records
         if ranks.rank() > 0:
             return
     typer.echo((out / "table.md").read_text("utf-8"))

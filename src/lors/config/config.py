@@ -47,8 +47,9 @@ class Config(Section):
     loss: LossName = Field("wbce", description="the contrastive loss on synthetic pairs")
     scorer: str = Field(
         "expert",
-        description="what scores how well an image and a caption fit, for CLIP scores and a fixed S: "
-        "expert (the first one), open_clip:ARCHITECTURE/TAG, or given (embeddings of one joint space)",
+        description="what scores how well an image and a caption fit, for CLIP scores and a fixed "
+        "S: expert (the first one), open_clip:ARCHITECTURE/TAG, or given (embeddings of one joint "
+        "space)",
     )
     trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_names)] = Field(
         (), description="where else metrics, images and tables of a run go"

@@ -1,4 +1,4 @@
-"""Every setting with its type, its default and its meaning, read from the classes that check them."""
+"""Every setting with its type, its default and its meaning."""
 
 from __future__ import annotations
 

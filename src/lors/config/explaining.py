@@ -11,7 +11,7 @@ import yaml
 
 from lors.config.bases import Bases
 from lors.config.config import Config
-from lors.config.methods import Method, find_method
+from lors.config.methods import Method
 
 __all__ = ["explained", "explained_method"]
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from lors.config.names import MATCHERS
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
 
-__all__ = ["Method", "find_method", "methods"]
+__all__ = ["Method", "add_method", "find_method", "methods"]
 
 UNLESS_SAID: Mapping[str, Any] = {
     "selection.kind": None,
@@ -42,6 +43,13 @@ USUAL: Mapping[str, Any] = {
     "distill.momentum": 0.5,
 }
 """What suits a method as long as it does not say otherwise; a user may change it."""
+
+
+ALIASES = {"lors": "lors-wbce", "tesla": "tesla-wbce"}
+"""What the paper calls them."""
+
+PLAIN: Mapping[str, Any] = {"loss": "nce", "similarity.kind": "identity"}
+"""What a matcher is tried with that comes without a method."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +114,35 @@ def methods() -> dict[str, Method]:
     return found
 
 
+_OWN: dict[str, Method] = {}
+
+
+def add_method(method: Method) -> Method:
+    """Make a method of one's own known by its name; the same name again replaces it.
+
+    Raises:
+        InputError: the package has a method of that name.
+    """
+    if method.name in methods() and method != methods()[method.name]:
+        raise InputError(f"the method {method.name!r} exists in lors: choose another name")
+    _OWN[method.name] = method
+    return method
+
+
 def find_method(method: str | Method) -> Method:
     """The method of that name, or the method itself.
+
+    A matcher of one's own is also a method: with the loss nce and S = I, unless it says otherwise.
 
     Raises:
         InputError: there is no such method.
     """
     if isinstance(method, Method):
         return method
-    if method not in methods():
-        raise InputError(f"unknown method {method!r}{suggestion(method, methods())}")
-    return methods()[method]
+    known = {**_OWN, **methods()}
+    method = ALIASES.get(method, method)
+    if method in known:
+        return known[method]
+    if method in MATCHERS:
+        return Method(method, method, {"matching.kind": method}, PLAIN)
+    raise InputError(f"unknown method {method!r}{suggestion(method, known)}")

@@ -30,7 +30,12 @@ __all__ = ["call_folder", "configured", "distill"]
 
 Network = Callable[[], "tuple[nn.Module, nn.Module]"]
 
-PRESETS = {"features": "features", "heads": "photos", "image": "photos-image", "all": "photos-all"}
+PRESETS = {
+    "features": "features",
+    "heads": "photos",
+    "image": "photos-image",
+    "all": "photos-image",
+}
 """Where hyper-parameters come from: by what embeddings are, or by what trains."""
 
 
@@ -92,9 +97,7 @@ def distill(
         InputError: bad input, in one sentence, before any work starts.
     """
     shown = as_progress(progress)
-    real = as_pairs(
-        data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown
-    )
+    real = as_pairs(data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown)
     config = configured(
         real, pairs=pairs, method=method, encoder=encoder, model=model, loss=loss, options=options
     )
