@@ -110,7 +110,8 @@ def _of_model(
 ) -> Iterable[DescribedSection]:
     """A section, and those within it."""
     prefix = name if prefix is None else prefix
-    own, inner = [], []
+    own: list[Described] = []
+    inner: list[DescribedSection] = []
     for field, info in model.model_fields.items():
         dotted = f"{prefix}.{field}" if prefix else field
         within = _section(info.annotation)
