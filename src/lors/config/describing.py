@@ -110,7 +110,7 @@ def _of_model(
 ) -> Iterable[DescribedSection]:
     """A section, and those within it."""
     prefix = name if prefix is None else prefix
-    own: list[Described] = []
+    own: list[DescribedSetting] = []
     inner: list[DescribedSection] = []
     for field, info in model.model_fields.items():
         dotted = f"{prefix}.{field}" if prefix else field
