@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lors.config import Config, EncoderConfig
+from lors.config.upgrade import upgraded
 from lors.system.errors import InputError, out_of_memory, suggestion
 
 __all__ = [
@@ -71,6 +72,11 @@ class SetHeader(Header):
     image_trunk: str
     text_trunk: Trunk
     versions: dict[str, str]
+
+    @field_validator("config", mode="before")
+    @classmethod
+    def _of_today(cls, config: Any) -> Any:
+        return upgraded(config) if isinstance(config, dict) else config
 
 
 class CheckpointHeader(Header):
@@ -145,10 +151,9 @@ def parse_header(text: str, kind: str | None, name: str) -> dict[str, Any]:
         )
     try:
         return HEADERS[header.kind].model_validate_json(text).model_dump(mode="json")
-    except ValidationError as error:
-        raise InputError(
-            f"{name} is damaged or from another version of lors: {_first_problem(error)}"
-        ) from None
+    except (ValidationError, InputError) as error:
+        problem = _first_problem(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{name} is damaged or from another version of lors: {problem}") from None
 
 
 def _first_problem(error: ValidationError) -> str:
