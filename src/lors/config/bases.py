@@ -32,12 +32,12 @@ class Bases:
         with_methods: whether methods count at all.
 
     Attributes:
-        layers: the configurations that were read and count, each after its bases: how many of its
-            names stand above it, its name, and what it says itself.
+        layers: the configurations that were read and count, each after its bases, with what each
+            says itself.
     """
 
     def __init__(self, with_methods: bool = True) -> None:
-        self.layers: list[tuple[int, str, dict[str, Any]]] = []
+        self.layers: list[tuple[str, dict[str, Any]]] = []
         self._with_methods = with_methods
         self._parsed: dict[str, dict[str, Any]] = {}
         self._count = self._length = 0
@@ -52,14 +52,15 @@ class Bases:
             InputError: there is none, or it is its own base, or has too many.
         """
         self._collect(name, ())
-        last = [layer for layer in self.layers if layer[1] in methods()][-1:]
+        last = [place for place, (name, _) in enumerate(self.layers) if name in methods()][-1:]
+        counting = last if self._with_methods else []
         self.layers = [
-            layer
-            for layer in self.layers
-            if layer[1] not in methods() or (self._with_methods and layer is last[0])
+            (name, own)
+            for place, (name, own) in enumerate(self.layers)
+            if name not in methods() or place in counting
         ]
         values: dict[str, Any] = {}
-        for _, _, own in self.layers:
+        for _, own in self.layers:
             values = merged(values, own)
         return values
 
@@ -77,7 +78,7 @@ class Bases:
             if not isinstance(base, str):
                 raise InputError(f"configuration {shortened(name)!r}: a base is a name")
             self._collect(base, (*above, name))
-        self.layers.append((len(above), name, values))
+        self.layers.append((name, values))
 
     def _check(self, name: str, above: tuple[str, ...]) -> None:
         if name in above:

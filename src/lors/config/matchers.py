@@ -191,7 +191,7 @@ class HindsightOptions(_WithRealBatches):
     kind: str = "hindsight"
     steps: Count = Field(20, description="steps of the protocol that are differentiated")
     real_batch_size: Count | None = Field(
-        512, description="real pairs per iteration; none: experts.batch_size"
+        512, description="real pairs per iteration; null: experts.batch_size"
     )
     teacher_temperature: Rate = Field(
         0.05, description="τ of the experts as teachers; less makes them surer"

@@ -34,7 +34,7 @@ def upgraded(values: dict[str, Any]) -> dict[str, Any]:
     >>> upgraded(old)["matching"] == {"kind": "distribution", "real_batch_size": 1}
     True
     """
-    matching = values.get("matching")
+    matching = values.get("matching") if isinstance(values, dict) else None
     if not isinstance(matching, Mapping) or matching.keys() not in WHOLE:
         return values
     kind = matching["kind"]

@@ -10,7 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from lors.config import Config, EncoderConfig
 from lors.config.upgrade import upgraded
@@ -64,7 +72,7 @@ class NamedTrunk(TrunkSize):
 
 
 class SetHeader(Header):
-    config: Config
+    config: Annotated[Config, BeforeValidator(upgraded)]
     pairs: int = Field(gt=0)
     storage: Finite
     mean: list[Finite]
@@ -72,11 +80,13 @@ class SetHeader(Header):
     image_trunk: str
     text_trunk: Trunk
     versions: dict[str, str]
+    captions: list[str] = []
 
-    @field_validator("config", mode="before")
-    @classmethod
-    def _of_today(cls, config: Any) -> Any:
-        return upgraded(config) if isinstance(config, dict) else config
+    @model_validator(mode="after")
+    def _one_caption_each(self) -> SetHeader:
+        if len(self.captions) not in (0, self.pairs):
+            raise ValueError(f"{len(self.captions)} captions do not fit {self.pairs} pairs")
+        return self
 
 
 class CheckpointHeader(Header):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -84,7 +85,7 @@ class Setting:
         text_trunk = None if made_from_data else build_text_trunk(config.encoder, [])
         self.pairs = decode(config.encoder.size())
         train = self.pairs.splits["train"]
-        if len(train) < config.distill.budget:
+        if like is None and len(train) < config.distill.budget:
             raise InputError(
                 f"the training split has {len(train)} pairs, fewer than distill.budget "
                 f"({config.distill.budget}): lower the budget"
@@ -235,6 +236,7 @@ class Setting:
         pairs: SyntheticPairs,
         loss: str | None = None,
         similarity: SimilarityConfig | None = None,
+        captions: Sequence[str] = (),
     ) -> DistilledSet:
         """Pack pairs with what is needed to train on them.
 
@@ -242,6 +244,7 @@ class Setting:
             pairs: distilled or selected.
             loss: the one to train with, if not the configuration's.
             similarity: the kind they have, if not the configuration's.
+            captions: the real caption nearest to each text, if they are known.
         """
         model, frozen = self.flat.model, self.frozen
         changes = {
@@ -258,4 +261,5 @@ class Setting:
             self.image_trunk,
             frozen.image_standard,
             frozen.text_standard,
+            tuple(captions),
         )

@@ -45,7 +45,7 @@ class Watch:
 
     Args:
         setting: of the run.
-        trackers: who to tell; may be none.
+        trackers: those of the run; may be none.
     """
 
     def __init__(self, setting: Setting, trackers: Sequence[Tracker]) -> None:
