@@ -29,11 +29,12 @@ class Bases:
         with_methods: whether bases that are methods count.
 
     Attributes:
-        layers: the configurations that were read, each after its bases, with what each says itself.
+        layers: the configurations that were read, each after its bases: how many of its names
+            stand above it, its name, and what it says itself.
     """
 
     def __init__(self, with_methods: bool = True) -> None:
-        self.layers: list[tuple[str, dict[str, Any]]] = []
+        self.layers: list[tuple[int, str, dict[str, Any]]] = []
         self._with_methods = with_methods
         self._parsed: dict[str, dict[str, Any]] = {}
         self._count = self._length = 0
@@ -57,7 +58,7 @@ class Bases:
                 raise InputError(f"configuration {shortened(name)!r}: a base is a name")
             if self._with_methods or base not in methods():
                 below = merged(below, self.read(base, (*above, name)))
-        self.layers.append((name, values))
+        self.layers.append((len(above), name, values))
         return merged(below, values)
 
     def _check(self, name: str, above: tuple[str, ...]) -> None:
