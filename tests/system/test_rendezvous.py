@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-import torch.distributed as dist
+from torch.distributed.distributed_c10d import FileStore
 
 from lors.system.heartbeat import RankWatch
 from lors.system.rendezvous import start_name
@@ -13,7 +13,7 @@ from lors.system.rendezvous import start_name
 
 def test_processes_that_are_started_again_do_not_meet_those_of_before(tmp_path: Path) -> None:
     """As torchrun does it: the store outlives them, and one is quicker than the other."""
-    store, patience = dist.FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
+    store, patience = FileStore(str(tmp_path / "store"), 2), timedelta(seconds=20)
 
     def start(rank: int, late: bool) -> str:
         while late and store.get("name/0").decode() == names[-1]:
