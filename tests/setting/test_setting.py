@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lors.config import load_config
+from lors.data import Pairs, Split
 from lors.experts import TrajectoryStore, expert_origin
-from lors.setting import setting_of
+from lors.setting import Setting, resolve, setting_of
 from lors.starts import start_pairs
 from lors.system.errors import InputError
 
@@ -55,3 +56,27 @@ def test_a_set_may_be_kept_within_one_batch() -> None:
         len(start_pairs(setting_of(load_config("tiny", [*settings, "distill.one_batch=true"]))))
         == 7
     )
+
+
+def given(pixels: bool, texts: int = 12) -> Pairs:
+    rng = np.random.default_rng(0)
+    shape = (50, 3, 16, 16) if pixels else (50, 20)
+    images = rng.integers(0, 256, shape, np.uint8) if pixels else rng.normal(size=shape)
+    words = rng.normal(size=(50, texts)).astype(np.float32)
+    images = images if pixels else images.astype(np.float32)
+    split = Split(images, [], np.arange(50), "mine", words)
+    return Pairs("mine", dict.fromkeys(("train", "val", "test"), split))
+
+
+def test_a_setting_works_on_pairs_that_are_given() -> None:
+    config = resolve(load_config("tiny", ["data.root=/absent"]))  # which nobody reads
+    pixels = Setting(config, pairs=given(pixels=True))
+    assert pixels.text_trunk.dim == 12
+    assert pixels.flat.model.text.in_features == 12
+    assert start_pairs(pixels).images.shape == (7, 3, 16, 16)
+    heads = ["encoder.scope=heads", "encoder.image_head=linear", "encoder.space=features"]
+    features = Setting(resolve(load_config("tiny", heads)), pairs=given(pixels=False))
+    assert features.image_trunk == "given|20"
+    assert start_pairs(features).images.shape[1:] == (20,)
+    with pytest.raises(InputError, match="no pixels"):
+        Setting(config, pairs=given(pixels=False))

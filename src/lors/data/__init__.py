@@ -9,13 +9,23 @@ import numpy as np
 from lors.config import DataConfig, names
 from lors.data.cache import cached_images, fingerprint
 from lors.data.pairs import Item, Pairs, Split
-from lors.data.source import Source
+from lors.data.source import Shapes, Source
 from lors.data.splitting import split_indices
 from lors.data.telling import tell_of_items
 from lors.system.progress import Progress, Silent
 from lors.system.registry import Registry
 
-__all__ = ["SOURCES", "Item", "Pairs", "Source", "Split", "find_pairs", "load_pairs"]
+__all__ = [
+    "SOURCES",
+    "Item",
+    "Pairs",
+    "Shapes",
+    "Source",
+    "Split",
+    "find_pairs",
+    "given_shapes",
+    "load_pairs",
+]
 
 SOURCES: Registry[Source] = names.SOURCES
 
@@ -58,6 +68,18 @@ def find_pairs(config: DataConfig, progress: Progress) -> Decode:
 def load_pairs(config: DataConfig, image_size: int, progress: Progress | None = None) -> Pairs:
     """The dataset a configuration asks for, decoded into the cache; see ``find_pairs``."""
     return find_pairs(config, progress or Silent())(image_size)
+
+
+def given_shapes(config: DataConfig) -> Shapes | None:
+    """The sizes of the embeddings that a configuration names; None if its data has pixels."""
+    source = SOURCES.choose(config.source)
+    if not source.features:
+        return None
+    if source.shapes is not None:
+        return source.shapes(config)
+    train = load_pairs(config, 0).splits["train"]
+    assert train.texts is not None
+    return Shapes(len(train), train.images.shape[1], train.texts.shape[1])
 
 
 def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
