@@ -1,6 +1,7 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests
 # make bench  install everything, time ours against plain references
+# make docs   write the pages of docs/ that come from the settings
 # make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +11,7 @@ READY := $(VENV)/.ready
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
-.PHONY: bench demo test format lint types unit versions clean
+.PHONY: bench demo docs test format lint types unit versions clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lors needs Python 3.10 or newer: make PYTHON=python3.11 …")'
@@ -23,6 +24,9 @@ demo: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
+
+docs: $(READY)
+	$(BIN)/python -m lors.config.pages docs
 
 test: lint types unit
 

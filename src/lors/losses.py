@@ -18,8 +18,9 @@ from torch import Tensor
 from lors.config import names
 from lors.system.errors import InputError
 from lors.system.registry import Registry
+from lors.system.sources import source_digest
 
-__all__ = ["LOSSES", "Loss", "bce", "ence", "nce", "soft_nce", "wbce"]
+__all__ = ["LOSSES", "Loss", "bce", "ence", "named_loss", "nce", "soft_nce", "wbce"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -95,3 +96,34 @@ def _check_shapes(logits: Tensor, similarity: Tensor) -> None:
             f"logits of shape {tuple(logits.shape)} and a similarity of shape "
             f"{tuple(similarity.shape)}: both must be (m, m), images x texts"
         )
+
+
+def named_loss(loss: str | Loss) -> str:
+    """The name by which settings can have a loss: its own, or one for a function that is given.
+
+    Raises:
+        InputError: there is no such loss, or the function is none: it must return one finite,
+            differentiable number for logits and a similarity of any size.
+    """
+    if isinstance(loss, str):
+        return LOSSES.check(loss)
+    name = getattr(loss, "__name__", type(loss).__name__)
+    logits = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_()
+    try:
+        value = loss(logits, torch.eye(3))
+    except Exception as error:  # whatever a function of a user's raises
+        raise InputError(
+            f"the loss {name!r} failed on logits and a similarity of shape (3, 3): {error!r}"
+        ) from None
+    if not isinstance(value, Tensor) or value.shape != () or not value.isfinite():
+        shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise InputError(
+            f"the loss {name!r} gave {shape} for logits and a similarity of shape (3, 3): it must "
+            "return one finite number, as a tensor without dimensions"
+        )
+    if not value.requires_grad:
+        raise InputError(
+            f"the loss {name!r} has no gradient in the logits: compute it with torch, without "
+            "detach, item or no_grad"
+        )
+    return LOSSES.give(loss, f"{name}-{source_digest(loss)}")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 import lors.compare.run as running
-from lors.compare import compare, own_table, transferred
+from lors.compare import fill_table, own_table, transferred
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.evaluation.results import Results
@@ -32,7 +32,7 @@ QUICK = (
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("compare") / "out"
     table = own_table("tiny", ["herding", "lors-wbce"], [8])
-    compare(table, out, range(2), QUICK, jobs=2)
+    fill_table(table, out, range(2), QUICK, jobs=2)
     return out
 
 
@@ -75,7 +75,9 @@ def test_an_interrupted_comparison_repeats_only_what_is_missing(done: Path) -> N
     lost = done / "runs" / "8-pairs-herding-seed-1" / "results.json"
     kept = lost.read_text()
     lost.unlink()
-    records = compare(own_table("tiny", ["herding", "lors-wbce"], [8]), done, range(2), QUICK, 1)
+    records = fill_table(
+        own_table("tiny", ["herding", "lors-wbce"], [8]), done, range(2), QUICK, 1
+    ).records
     assert len(records) == 4
     assert saved_results(lost.parent).rows == Results.model_validate_json(kept).rows
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path != lost)
@@ -104,14 +106,14 @@ class Killed(Silent):
 def test_an_interruption_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
     table = own_table("tiny", ["random", "herding"], [8])
     with pytest.raises(KeyboardInterrupt):
-        compare(table, tmp_path, [0], QUICK, 1, Interrupted())
+        fill_table(table, tmp_path, [0], QUICK, 1, Interrupted())
     assert not multiprocessing.active_children()
     assert len(list(csv.DictReader((tmp_path / "results.csv").open()))) == 1
 
 
 def test_a_worker_that_is_killed_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(LorsError, match="a run was killed"):
-        compare(own_table("tiny", ["random"], [8]), tmp_path, [0], QUICK, 1, Killed())
+        fill_table(own_table("tiny", ["random"], [8]), tmp_path, [0], QUICK, 1, Killed())
 
 
 def test_as_many_runs_at_a_time_as_cores_and_memory_allow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,36 +135,18 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) 
         rows=(Variant(label="tiny", preset="tiny"),),
         columns=(Variant(label="wild", set=wild), Variant(label="tame")),
     )
-    failed, fine = compare(table, tmp_path, [0], QUICK, jobs=1)
+    failed, fine = fill_table(table, tmp_path, [0], QUICK, jobs=1).records
     assert "non-finite" in failed.failed
     assert fine.mean is not None
     assert not fine.failed
     assert "| tiny | – |" in (tmp_path / "table.md").read_text()
 
 
-def test_the_full_data_is_measured_once_and_not_of_other_trunks(tmp_path: Path) -> None:
-    other = {"encoder.image": "resnet10t"}
-    table = Table(
-        title="",
-        rows=(
-            Variant(label="same", preset="tiny"),
-            Variant(label="other", preset="tiny", evaluate=other),
-        ),
-        columns=(
-            Variant(label="one", set={"experts.count": 1}),
-            Variant(label="two", set={"experts.count": 2}),
-        ),
-    )
-    (reference,) = running._prepare(table.cells([0]), tmp_path, Silent())
-    assert (reference.rows, reference.columns) == (["same"], ["one", "two"])
-    assert reference.recall.mean.std > 0  # of two networks
-
-
 def test_a_changed_setting_is_refused_before_anything_is_overwritten(done: Path) -> None:
     before = (done / "results.csv").read_bytes()
     table = own_table("tiny", ["herding", "lors-wbce"], [8])
     with pytest.raises(InputError, match=r"evaluate\.epochs: 2, not 3"):
-        compare(table, done, range(2), [*QUICK, "evaluate.epochs=3"], 1)
+        fill_table(table, done, range(2), [*QUICK, "evaluate.epochs=3"], 1)
     assert (done / "results.csv").read_bytes() == before
 
 
@@ -178,14 +162,14 @@ def test_sets_are_evaluated_with_other_trunks_once(
             Variant(label="other", preset="tiny", evaluate=other),
         ),
     )
-    same, moved = compare(table, tmp_path, [0], QUICK, jobs=1)
+    same, moved = fill_table(table, tmp_path, [0], QUICK, jobs=1).records
     assert len(list(tmp_path.glob("runs/*"))) == 1
     assert same.note == moved.note
     kept = next(tmp_path.glob("runs/*/lors-other-seed-0.json"))
     written = kept.stat().st_mtime_ns
-    assert compare(table, tmp_path, [0], QUICK, jobs=1) == [same, moved]
+    assert fill_table(table, tmp_path, [0], QUICK, jobs=1).records == [same, moved]
     assert kept.stat().st_mtime_ns == written
-    compare(table, tmp_path, [0], [*QUICK, "distill.iterations=3"], jobs=1)
+    fill_table(table, tmp_path, [0], [*QUICK, "distill.iterations=3"], jobs=1)
     assert kept.stat().st_mtime_ns != written  # the set is another one
 
 
@@ -200,7 +184,7 @@ def test_an_evaluation_with_another_trunk_that_fails_fails_alone(tmp_path: Path)
 def test_a_trunk_that_does_not_exist_is_refused_before_anything_runs(tmp_path: Path) -> None:
     table = transferred(own_table("tiny", ["random"], [8]), "resnet99")
     with pytest.raises(InputError, match="unknown image trunk 'resnet99'"):
-        compare(table, tmp_path / "out", [0], QUICK, jobs=1)
+        fill_table(table, tmp_path / "out", [0], QUICK, jobs=1)
     assert not (tmp_path / "out" / "runs").exists()
 
 

@@ -13,15 +13,16 @@ import torch
 from PIL import Image
 
 from lors import DistilledSet
-from lors.compare.results import Record, Reference, write_results
 from lors.compare.references import _known_references
+from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.data.cache import cached_images
 from lors.data.pairs import Item
 from lors.encoders.given_text import GivenText
 from lors.evaluation.recall import METRICS
-from lors.evaluation.results import Readings, Recalls, Results, Row, Statistic
+from lors.evaluation.results import Readings, Results, Row
+from lors.evaluation.statistic import Recalls, Statistic
 from lors.runs.card import card
 from lors.runs.folders import CONFIG, LOG, RESULTS, SET, read_results
 from lors.runs.info import describe

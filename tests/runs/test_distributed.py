@@ -16,7 +16,7 @@ import psutil
 import pytest
 import torch
 
-from lors.compare import compare, own_table
+from lors.compare import fill_table, own_table
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.evaluate import evaluate_set
@@ -149,7 +149,7 @@ def compared(out: str) -> list[Any]:
     settings = ["distill.iterations=2", "evaluate.seeds=1", "evaluate.epochs=2"]
     return [
         (r.row, r.column, r.seed, r.mean, r.failed)
-        for r in compare(table, out, (0,), settings, jobs=1)
+        for r in fill_table(table, out, (0,), settings, jobs=1).records
     ]
 
 

@@ -17,7 +17,7 @@ from lors.system.errors import InputError, LorsError, explained, printable
 
 # isort: off
 # The order is that of the commands in the help.
-from lors.cli import make, compare, report, look, share, inform, doctor  # noqa: F401
+from lors.cli import make, compare, report, look, share, inform, presets, settings, doctor  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]

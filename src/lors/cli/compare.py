@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from lors.cli.app import Overrides, app, console
@@ -70,8 +71,11 @@ def compare(
 
     Experts and features are made once and shared. Interrupted? The same command continues.
     """
-    if table == "list" or methods == "list":
-        _list_comparisons(table == "list")
+    if table == "list":
+        _list_tables()
+        return
+    if methods == "list":
+        _list_methods()
         return
     with Display(LOADING) as display:
         from lors import compare as comparison
@@ -91,7 +95,7 @@ def compare(
             raise InputError("--image-weights belongs to --image-trunk: give both")
         out = out or Path("runs") / f"compare-{name}"
         every = range(first_seed, first_seed + seeds)
-        records = comparison.compare(chosen, out, every, changes, jobs, display)
+        records = comparison.fill_table(chosen, out, every, changes, jobs, display).records
         if ranks.rank() > 0:
             return
     typer.echo((out / "table.md").read_text("utf-8"))
@@ -147,16 +151,19 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
-def _list_comparisons(of_tables: bool) -> None:
+def _list_tables() -> None:
     from lors import compare as comparison
+
+    listed = Table("table", "what it shows", "--scale")
+    for name, title in comparison.titles().items():
+        listed.add_row(name, title, ", ".join(comparison.scales(name)))
+    console.print(listed)
+
+
+def _list_methods() -> None:
     from lors.config import methods
 
-    columns = ("table", "what it shows", "--scale") if of_tables else ("method", "in tables")
-    listed = Table(*columns)
-    if of_tables:
-        for name, title in comparison.titles().items():
-            listed.add_row(name, title, ", ".join(comparison.scales(name)))
-    else:
-        for name, method in methods().items():
-            listed.add_row(name, method.label)
-    console.print(listed)
+    for name, method in methods().items():
+        console.print(f"[bold]{name}[/], in tables {escape(method.label)}", highlight=False)
+        for text in filter(None, (method.about, method.paper)):
+            console.print(Padding(escape(text), (0, 0, 0, 4)), highlight=False)

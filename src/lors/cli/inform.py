@@ -1,4 +1,4 @@
-"""Commands that inform without running anything: plan, info, presets."""
+"""Commands that inform without running anything: plan, info."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from lors.cli.app import Overrides, Source, app, console
 from lors.cli.display import LOADING, Display
-from lors.system.errors import choose
 
 
 @app.command()
 def plan(config: Source, overrides: Overrides = None) -> None:
-    """Print storage, memory and time of a run before running it.
+    """Print storage, memory and time of a run before running it, and whether it fits this machine.
 
-    From a short measurement on this device; neither data nor pretrained weights are needed.
+    Two iterations on made-up data are measured; neither data nor pretrained weights are needed.
     """
     with Display(LOADING) as display:
         from lors.config import load_config
         from lors.runs.plan import plan as measure
 
-        display.doing("measuring a few steps")
-        facts = measure(load_config(config, overrides or ()))
+        display.doing("building networks")
+        found = measure(load_config(config, overrides or ()), display)
     table = Table("", escape(config))
-    for name, value in facts.items():
-        table.add_row(name, value)
+    for name, value in found.lines():
+        table.add_row(name, escape(value), style="bold" if name == "verdict" else "")
     console.print(table)
 
 
@@ -43,29 +42,3 @@ def info(
     for name, value in describe(path).items():
         table.add_row(escape(name), escape(str(value)))
     console.print(table)
-
-
-@app.command()
-def presets(
-    name: Annotated[str | None, typer.Argument(help="Print this preset as YAML.")] = None,
-) -> None:
-    """List the configurations that come with lors, or print one."""
-    from lors.config import Expected, load_config
-    from lors.config import presets as known
-
-    if name is not None:
-        typer.echo(choose(known(), name, "preset"), nl=False)
-        return
-    table = Table(Column("preset", no_wrap=True), "recall", "full data", "needs", "what it does")
-    for preset in known():
-        config = load_config(preset)
-        expected = config.expected or Expected()
-        if not preset.endswith("-base"):
-            recalls = ("" if r is None else f"{r}" for r in (expected.recall, expected.full_data))
-            needs = ", ".join(filter(None, (expected.time, expected.memory)))
-            table.add_row(preset, *recalls, needs, config.description)
-    console.print(table)
-    console.print(
-        "Recalls are means of IR and TR@1/5/10 as published, or as measured for our own presets. "
-        "For time and memory on this device: [bold]lors plan PRESET[/]"
-    )

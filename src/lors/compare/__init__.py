@@ -1,6 +1,6 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
-from lors.compare.run import compare
+from lors.compare.run import fill_table
 from lors.compare.table import (
     load_table,
     narrowed,
@@ -12,7 +12,7 @@ from lors.compare.table import (
 )
 
 __all__ = [
-    "compare",
+    "fill_table",
     "load_table",
     "narrowed",
     "own_table",

@@ -12,9 +12,10 @@ from pydantic import TypeAdapter
 from lors.compare.cell import Cell
 from lors.compare.results import Reference
 from lors.config import Config
+from lors.data import Pairs
 from lors.evaluation.protocol import summarise
 from lors.evaluation.references import full_data
-from lors.evaluation.results import MeanRecall, Recalls
+from lors.evaluation.statistic import MeanRecall, Recalls
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.setting import setting_of
@@ -32,7 +33,9 @@ SHARED = ("data", "encoder", "experts", "evaluate", "device", "dtype")
 full-data reference."""
 
 
-def prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[Reference]:
+def prepare(
+    cells: Sequence[Cell], out: Path, progress: Progress, pairs: Pairs | None = None
+) -> list[Reference]:
     """Make what cells share, once: data, features and experts; and measure the full data."""
     settings: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -42,7 +45,7 @@ def prepare(cells: Sequence[Cell], out: Path, progress: Progress) -> list[Refere
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
-        setting = setting_of(most.config, progress)
+        setting = setting_of(most.config, progress, pairs=pairs)
         experts_of(setting)
         key = f"{key} {setting.pairs.fingerprint}"
         if key not in known:

@@ -11,11 +11,12 @@ from pathlib import Path
 from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
 from lors.evaluation.recall import METRICS, metric_label
-from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
+from lors.evaluation.results import Results, Row
+from lors.evaluation.statistic import MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
-__all__ = ["Record", "Reference", "lines", "record_of", "write_results"]
+__all__ = ["Filled", "Record", "Reference", "lines", "record_of", "reference_note", "write_results"]
 
 RANKED = (*METRICS, "mean", "seconds_per_iteration")
 """What methods are compared by; the rest are costs."""
@@ -90,6 +91,21 @@ def record_of(row: str, column: str, seed: int, result: Row, run: Results) -> Re
     )
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A table with its results.
+
+    Args:
+        table: what was compared.
+        records: one for each cell and seed.
+        references: the recall of the full data, for the rows it belongs to.
+    """
+
+    table: Table
+    records: Sequence[Record]
+    references: Sequence[Reference]
+
+
 def write_results(
     table: Table, records: Sequence[Record], references: Sequence[Reference], out: Path
 ) -> None:
@@ -112,7 +128,7 @@ def write_results(
         "records": [asdict(record) for record in records],
     }
     artifacts.write_text(out / "results.json", json.dumps(everything, indent=2))
-    notes = [_reference(reference, table) for reference in references]
+    notes = [reference_note(reference, table) for reference in references]
     columns = [column.label for column in table.columns]
     if table.measure == "seconds":
         every = lines(table, records, "seconds_per_iteration")
@@ -170,7 +186,7 @@ def _published(paper: list[float], metric: str) -> float | None:
     return statistics.fmean(paper) if paper else None
 
 
-def _reference(reference: Reference, table: Table) -> str:
+def reference_note(reference: Reference, table: Table) -> str:
     """Full data, with where it belongs if it is not the reference of the whole table."""
     belongs = ((reference.rows, table.rows), (reference.columns, table.columns))
     where = [", ".join(mine) for mine, every in belongs if len(mine) < len(every)]

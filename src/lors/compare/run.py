@@ -19,11 +19,13 @@ import torch
 
 from lors.compare.cell import Cell
 from lors.compare.references import prepare
-from lors.compare.results import Record, record_of, write_results
+from lors.compare.results import Filled, Record, record_of, write_results
 from lors.compare.table import Table
 from lors.config import Config
+from lors.data import Pairs
 from lors.evaluation.evaluate import evaluate_set
-from lors.evaluation.results import Results, Row, Value
+from lors.evaluation.results import Results, Row
+from lors.evaluation.statistic import Value
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
 from lors.runs.pipeline import run
@@ -36,20 +38,21 @@ from lors.system.progress import Progress, Silent
 from lors.system.stopping import Terminated
 from lors.system.workers import as_they_end, worker_pool
 
-__all__ = ["compare"]
+__all__ = ["fill_table"]
 
 FAILURES = (LorsError, RuntimeError, AssertionError, ValueError, MemoryError, OSError)
 """How a run may end that cannot be done; timm refuses sizes by assertions."""
 
 
-def compare(
+def fill_table(
     table: Table,
     out: str | Path,
     seeds: Sequence[int] = (0, 1, 2),
     overrides: Sequence[str] = (),
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> list[Record]:
+    pairs: Pairs | None = None,
+) -> Filled:
     """Fill a table: run every cell with every seed, and write the results.
 
     Interrupted, it continues where it stopped; what is finished is not repeated. Ranks divide the
@@ -61,12 +64,13 @@ def compare(
         seeds: one run of each cell per seed. Experts are shared by all.
         overrides: settings for all cells.
         jobs: processes of each rank at a time; default: as many as cores and memory allow, one on
-            a GPU.
+            a GPU; 0: in this process, one after the other.
         progress: reports long-running work.
+        pairs: the real pairs, where they are in memory; all runs are then in this process.
 
     Returns:
-        One record per cell and seed; also in ``results.csv``, ``results.json``, ``table.md`` and
-        ``table.tex`` below ``out``.
+        One record per cell and seed, and the recall of the full data; also in ``results.csv``,
+        ``results.json``, ``table.md`` and ``table.tex`` below ``out``.
     """
     out, progress = Path(out), progress or Silent()
     cells = table.cells(seeds, overrides)
@@ -80,21 +84,24 @@ def compare(
     with sole_user(out):
         if ranks.rank() == 0:
             artifacts.remove_leftovers(out)
-        references = prepare(cells, out, progress)
+        references = prepare(cells, out, progress, pairs)
         mine, where = ranks.my_share(runs), ranks.my_share(folders)
-        jobs = jobs or (1 if timed else _affordable(cells[0].config, len(mine)))
+        if jobs is None:
+            jobs = 1 if timed else _affordable(cells[0].config, len(mine))
 
         def keep(found: list[Record]) -> None:
             records.extend(found)
             if ranks.rank() == 0:
                 write_results(table, _in_order(records, cells), references, out)
 
-        if mine:
+        if mine and (pairs is not None or not jobs):
+            _run_here(mine, where, keep, progress, pairs)
+        elif mine:
             _run_all(mine, where, jobs, keep, progress)
         gathered = ranks.gather([asdict(record) for record in records])
         records.clear()
         keep([Record(**values) for found in gathered for values in found])
-    return _in_order(records, cells)
+    return Filled(table, _in_order(records, cells), references)
 
 
 def _check(runs: Sequence[list[Cell]], folders: Sequence[Path]) -> None:
@@ -126,6 +133,24 @@ def _run_all(
             keep(_collect(done, pending[done], progress))
 
 
+def _run_here(
+    runs: Sequence[list[Cell]],
+    folders: Sequence[Path],
+    keep: Callable[[list[Record]], None],
+    progress: Progress,
+    pairs: Pairs | None,
+) -> None:
+    """Do all runs in this process, which has what the caller has given."""
+    todo = list(zip(runs, folders, strict=True))
+    for group, folder in progress.track(todo, "runs", len(todo)):
+        try:
+            records = _run(group, folder, pairs)
+        except FAILURES as error:
+            records = [_failed(cell, error) for cell in group]
+        _say(records, progress)
+        keep(records)
+
+
 def _runs(cells: Sequence[Cell]) -> list[list[Cell]]:
     """Cells by run: those with the same configuration share it, whatever their labels.
 
@@ -151,10 +176,10 @@ def _worker(threads: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _run(cells: list[Cell], folder: Path) -> list[Record]:
+def _run(cells: list[Cell], folder: Path, pairs: Pairs | None = None) -> list[Record]:
     """One run and all its evaluations."""
     try:
-        results = run(cells[0].config, folder, references=False)
+        results = run(cells[0].config, folder, references=False, pairs=pairs)
     except Terminated:  # the step is saved; a worker that lived on would begin the next run
         os._exit(143)
     return [_record(cell, folder, results) for cell in cells]
@@ -212,10 +237,14 @@ def _collect(done: Future[list[Record]], cells: Sequence[Cell], progress: Progre
         ) from None
     except FAILURES as error:
         records = [_failed(cell, error) for cell in cells]
+    _say(records, progress)
+    return records
+
+
+def _say(records: Sequence[Record], progress: Progress) -> None:
     for record in records:
         result = record.failed or f"mean recall {record.mean:.1f}, {record.note}"
         progress.say(f"{record.row}, {record.column}, seed {record.seed}: {result}")
-    return records
 
 
 def _affordable(config: Config, runs: int) -> int:

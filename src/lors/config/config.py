@@ -37,19 +37,21 @@ TrackerName = Annotated[str, AfterValidator(TRACKERS.check)]
 class Config(Section):
     """Everything a run needs to know."""
 
-    description: str = ""
+    description: str = Field("", description="what the configuration is for, in a line")
     expected: Expected | None = None
-    seed: Seed = 0
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
-    dtype: Literal["float32", "float64", "bfloat16"] = "float32"
-    loss: LossName = Field("wbce", description="nce, ence, bce or wbce")
+    seed: Seed = Field(0, description="of distillation and evaluation")
+    device: str = Field("auto", description="auto (the fastest there is), cpu, cuda, cuda:1 or mps")
+    dtype: Literal["float32", "float64", "bfloat16"] = Field(
+        "float32", description="of networks and synthetic pairs"
+    )
+    loss: LossName = Field("wbce", description="the contrastive loss on synthetic pairs")
     scorer: str = Field(
         "expert",
-        description="who tells how well an image and a caption fit, for CLIP scores and a fixed S: "
-        "the first expert, open_clip:ARCHITECTURE/TAG, or given for embeddings of one joint space",
+        description="what scores how well image and caption fit, for CLIP scores and a fixed S: "
+        "expert (the first), open_clip:ARCHITECTURE/TAG, or given (embeddings of a joint space)",
     )
     trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_names)] = Field(
-        (), description="who else is told of metrics, images and tables: tensorboard, wandb"
+        (), description="where else metrics, images and tables of a run go"
     )
     data: DataConfig = DataConfig()
     encoder: EncoderConfig = EncoderConfig()

@@ -10,24 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from lors.config.names import MATCHERS
+from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
 
-__all__ = ["Method", "find_method", "methods"]
+__all__ = ["Method", "add_method", "find_method", "methods"]
 
 UNLESS_SAID: Mapping[str, Any] = {
     "selection.kind": None,
-    "similarity.omega": 1.0,
-    "similarity.values": None,
-    "distill.init": "real",
-    "distill.one_batch": False,
-    "distill.optimizer": "sgd",
-    "distill.schedule": "constant",
-    "distill.momentum": 0.5,
     "distill.averaging": 0.0,
     "distill.fixed": [],
 }
@@ -40,6 +32,24 @@ OF_TRAJECTORIES: Mapping[str, Any] = {
     "matching.blend": 0.0,
 }
 """Likewise, for methods that match trajectories."""
+
+USUAL: Mapping[str, Any] = {
+    "similarity.omega": 1.0,
+    "similarity.values": None,
+    "distill.init": "real",
+    "distill.one_batch": False,
+    "distill.optimizer": "sgd",
+    "distill.schedule": "constant",
+    "distill.momentum": 0.5,
+}
+"""What suits a method as long as it does not say otherwise; a user may change it."""
+
+
+ALIASES = {"lors": "lors-wbce", "tesla": "tesla-wbce"}
+"""What the paper calls them."""
+
+PLAIN: Mapping[str, Any] = {"loss": "nce", "similarity.kind": "identity"}
+"""What a matcher is tried with that comes without a method."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +64,16 @@ class Method:
         label: what tables call it.
         settings: by dotted name, those that make it what it is.
         defaults: by dotted name, those that suit it; a user may change them.
+        about: what it does, in a sentence.
+        paper: where to read about it, a URL or a page of the docs; may be empty.
     """
 
     name: str
     label: str
     settings: Mapping[str, Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+    paper: str = ""
 
     @property
     def selects(self) -> bool:
@@ -68,6 +82,13 @@ class Method:
 
     def before(self) -> dict[str, Any]:
         """What to set before its defaults, so that nothing of another method is left."""
+        return {**USUAL, **self._unless_said()}
+
+    def defining(self) -> tuple[str, ...]:
+        """The settings, by dotted name, without which it would be another method."""
+        return tuple({**self._unless_said(), **self.settings})
+
+    def _unless_said(self) -> dict[str, Any]:
         trajectories = self.settings.get("matching.kind") == "trajectory"
         return {**UNLESS_SAID, **(OF_TRAJECTORIES if trajectories else {})}
 
@@ -79,27 +100,49 @@ class Method:
 @cache
 def methods() -> dict[str, Method]:
     """Every method of the package, by name."""
-    texts = yaml.safe_load((files("lors.config") / "methods.yaml").read_text("utf-8"))
     found: dict[str, Method] = {}
-    for name, text in texts.items():
-        base = found.get(text.get("base"), Method("", "", {}))
+    for name, text in package_data("lors.config", "methods.yaml").items():
+        base = found[text["base"]] if "base" in text else Method("", "", {})
         found[name] = Method(
             name,
-            text.get("label", ""),
-            {**base.settings, **text.get("set", {})},
+            text["label"],
+            {**base.settings, **text["set"]},
             {**base.defaults, **text.get("defaults", {})},
+            text["about"],
+            text.get("paper", base.paper),
         )
-    return {name: method for name, method in found.items() if method.label}
+    return found
+
+
+_OWN: dict[str, Method] = {}
+
+
+def add_method(method: Method) -> Method:
+    """Make a method of one's own known by its name; the same name again replaces it.
+
+    Raises:
+        InputError: the package has a method of that name.
+    """
+    if method.name in methods() and method != methods()[method.name]:
+        raise InputError(f"the method {method.name!r} exists in lors: choose another name")
+    _OWN[method.name] = method
+    return method
 
 
 def find_method(method: str | Method) -> Method:
     """The method of that name, or the method itself.
+
+    A matcher of one's own is also a method: with the loss nce and S = I, unless it says otherwise.
 
     Raises:
         InputError: there is no such method.
     """
     if isinstance(method, Method):
         return method
-    if method not in methods():
-        raise InputError(f"unknown method {method!r}{suggestion(method, methods())}")
-    return methods()[method]
+    known = {**_OWN, **methods()}
+    method = ALIASES.get(method, method)
+    if method in known:
+        return known[method]
+    if method in MATCHERS:
+        return Method(method, method, {"matching.kind": method}, PLAIN)
+    raise InputError(f"unknown method {method!r}{suggestion(method, known)}")

@@ -26,7 +26,7 @@ DEPTH = 10
 
 def load_config(
     source: str | Path | Mapping[str, Any],
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str] | Mapping[str, Any] = (),
     method: str | Method | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Config:
@@ -34,7 +34,8 @@ def load_config(
 
     Args:
         source: the name of a preset or of a method, a YAML file, or a mapping.
-        overrides: ``"section.key=value"``; the value is read as YAML.
+        overrides: ``"section.key=value"``, where the value is read as YAML; or values by dotted
+            name.
         method: takes the place of the preset's own.
         defaults: by dotted name, instead of those of the method and below the overrides.
 
@@ -54,7 +55,10 @@ def load_config(
             values = Bases(with_methods=method is None).read(str(source))
         values = upgraded(values)
         changes: list[tuple[str, Any]] = list((defaults or {}).items())
-        given = [_override(override) for override in overrides]
+        if isinstance(overrides, Mapping):
+            given = list(overrides.items())
+        else:
+            given = [_override(override) for override in overrides]
         if method is not None:
             found = find_method(method)
             changes = [*found.before().items(), *found.defaults.items(), *changes]

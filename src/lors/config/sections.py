@@ -56,7 +56,7 @@ class DataConfig(Section):
     """The real pairs and where they come from."""
 
     source: Annotated[str, AfterValidator(SOURCES.check)] = Field(
-        "scenes", description="where pairs come from: a name in data.SOURCES"
+        "scenes", description="where pairs come from"
     )
     root: UserPath | None = Field(None, description="folder below which all files of the data lie")
     name: str | None = Field(None, description="huggingface: a dataset of the Hub, if no root")
@@ -78,7 +78,7 @@ class DataConfig(Section):
     captions: Literal["one", "each"] = Field(
         "one", description="an epoch shows one drawn caption per image, or each of its captions"
     )
-    seed: Seed = 0
+    seed: Seed = Field(0, description="of the splits that are held out, and of built-in data")
 
     def title(self) -> str:
         """The dataset by the name its user knows it by."""
@@ -90,10 +90,10 @@ class EncoderConfig(Section):
 
     image: str = Field("nf_resnet_tiny", description="any timm model, or one of the paper's names")
     image_weights: Annotated[str | None, BeforeValidator(weights)] = Field(
-        None, description="hub, a local weight file, or none"
+        None, description="hub, a local weight file, or null for none"
     )
     image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")
-    image_head: HeadName = Field("none", description="none, linear or mlp")
+    image_head: HeadName = Field("none", description="from image features into the joint space")
     text: Annotated[str, AfterValidator(check_text_trunk)] = Field(
         "lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …"
     )
@@ -105,9 +105,11 @@ class EncoderConfig(Section):
     )
     text_dim: Count = Field(64, description="lsa: dimensions of the embedding")
     text_length: Count = Field(32, description="scope all: tokens per caption")
-    text_head: HeadName = Field("linear", description="linear or mlp")
-    embed_dim: Count | None = Field(None, description="joint space; default: the image features'")
-    temperature: Rate = 0.07
+    text_head: HeadName = Field("linear", description="from text embeddings into the joint space")
+    embed_dim: Count | None = Field(
+        None, description="of the joint space; default: the image features'"
+    )
+    temperature: Rate = Field(0.07, description="τ: cosines are divided by it")
     scope: Literal["heads", "image", "all"] = Field("image", description="which parts train")
     space: Literal["pixels", "features"] = Field(
         "pixels", description="what a synthetic image is; features needs scope heads"
@@ -126,14 +128,14 @@ class EncoderConfig(Section):
 class ExpertsConfig(Section):
     """Training runs on the real data. They also give the full-data reference."""
 
-    count: Count = 20
-    epochs: Epochs = 10
-    batch_size: Count = 128
-    rate: Rate = 0.1
+    count: Count = Field(20, description="how many experts are trained")
+    epochs: Epochs = Field(10, description="of each")
+    batch_size: Count = Field(128, description="real pairs per step")
+    rate: Rate = Field(0.1, description="learning rate of plain SGD")
     text_rate: Rate | None = Field(
         None, description="of the text side; default: rate. A pretrained image trunk wants less"
     )
-    seed: Seed = 0
+    seed: Seed = Field(0, description="of their starts and batches")
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"
     )
@@ -153,10 +155,12 @@ class SimilarityConfig(Section):
     """The ground-truth similarity S."""
 
     kind: Annotated[str, AfterValidator(SIMILARITIES.check)] = Field(
-        "lowrank", description="identity, diagonal, lowrank, full or fixed"
+        "lowrank", description="what S is and what of it is learned"
     )
     rank: Count = Field(10, description="r; at most the number of pairs, however large it is here")
-    alpha: float = Field(1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False)
+    alpha: float = Field(
+        1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False, description="α of S = diag(ω) + (α/r) L Rᵀ"
+    )
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
@@ -167,17 +171,17 @@ class SelectionConfig(Section):
     """Choosing real pairs instead of learning synthetic ones."""
 
     kind: Annotated[str, AfterValidator(SELECTIONS.check)] | None = Field(
-        None, description="random, herding, k-center, forgetting or clip-score; none distils"
+        None, description="which real pairs to choose; null: distil"
     )
 
 
 class LearningRates(Section):
     """Outer learning rates, one per part."""
 
-    images: Rate = 100.0
-    texts: Rate = 100.0
-    similarity: Rate = 10.0
-    rates: Rate = 0.01
+    images: Rate = Field(100.0, description="of the synthetic images")
+    texts: Rate = Field(100.0, description="of the synthetic texts")
+    similarity: Rate = Field(10.0, description="of ω, L and R, or of S")
+    rates: Rate = Field(0.01, description="of the two inner learning rates")
 
 
 class DistillConfig(Section):
@@ -196,10 +200,10 @@ class DistillConfig(Section):
         "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
-    iterations: Count = 3000
+    iterations: Count = Field(3000, description="steps of the outer optimiser")
     trajectories: Count | None = Field(
         None,
-        description="whose meta-gradients each iteration averages; ranks divide them. "
+        description="how many meta-gradients each iteration averages; ranks divide them. "
         "Default: one for each rank that the run is begun with",
     )
     learning_rates: LearningRates = LearningRates()
@@ -239,17 +243,17 @@ class DistillConfig(Section):
         0,
         description="recall on val every so often; the best set is kept. 0: at the end only",
     )
-    checkpoint_every: Count = 50
+    checkpoint_every: Count = Field(50, description="iterations from which a run can continue")
 
 
 class EvaluateConfig(Section):
     """The protocol: train fresh networks on a set, measure recall."""
 
-    seeds: Count = 5
-    epochs: Count = 100
-    batch_size: Count = 128
-    momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: Weight = 5e-4
+    seeds: Count = Field(5, description="how many fresh networks are trained")
+    epochs: Count = Field(100, description="of each; the rates fall to a tenth at half-time")
+    batch_size: Count = Field(128, description="synthetic pairs per step")
+    momentum: float = Field(0.9, ge=0, lt=1, description="of SGD")
+    weight_decay: Weight = Field(5e-4, description="of SGD")
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
     tried_losses: tuple[LossName, ...] = Field(
@@ -274,5 +278,5 @@ class Expected(Section):
     recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
     full_data: float | None = Field(None, description="the same for the full training data")
     time: str = Field("", description="of the distillation, and on what")
-    memory: str = ""
-    source: str = ""
+    memory: str = Field("", description="of the distillation, and of what")
+    source: str = Field("", description="where the numbers are from")

@@ -179,6 +179,17 @@ class Pairs:
         }
         return cls({"source": "objects"}, given)
 
+    def only_split(self) -> list[Item] | GivenEmbeddings:
+        """All pairs as one split, where they are in memory and not divided.
+
+        Raises:
+            InputError: they are in files, or have several splits.
+        """
+        if self.given is None or len(self.given) != 1:
+            raise InputError(f"give pairs in memory, without splits of their own, not {self!r}")
+        (split,) = self.given.values()
+        return split
+
     def find(self, config: DataConfig, progress: Progress) -> Decode:
         """List the pairs; decoding them, which is slow, is left to do.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lors.config import load_config
+from lors.config.keywords import by_dotted_name
+from lors.data import Pairs
+from lors.data.anything import as_pairs
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
 from lors.evaluation.results import Row
 from lors.evaluation.tuning import rates_label, trial
@@ -14,9 +18,10 @@ from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.system.errors import InputError
-from lors.system.progress import Progress
+from lors.system.progress import Progress, Silent
+from lors.system.showing import as_progress
 
-__all__ = ["evaluate_set", "row_of", "set_row"]
+__all__ = ["evaluate", "evaluate_set", "row_of", "set_row"]
 
 
 def evaluate_set(
@@ -27,17 +32,26 @@ def evaluate_set(
     Args:
         path: a distilled set.
         overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
-        progress: who to tell about long work.
+        progress: reports long-running work.
 
     Returns:
         The recalls of these networks, as a row of a run's results.
     """
-    distilled = DistilledSet.load(path)
+    return _evaluated(DistilledSet.load(path), overrides, progress or Silent())
+
+
+def _evaluated(
+    distilled: DistilledSet,
+    overrides: Sequence[str] | Mapping[str, Any],
+    progress: Progress,
+    pairs: Pairs | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Row:
     made_with = distilled.config.encoder
-    config = load_config(distilled.config.model_dump(mode="json"), overrides)
+    config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
-    setting = setting_of(config, progress, like=distilled)
+    setting = setting_of(config, progress, like=distilled, pairs=pairs)
     if made_with.space == "features" and setting.image_trunk != distilled.image_trunk:
         raise InputError(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
@@ -46,6 +60,47 @@ def evaluate_set(
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(reached, len(distilled), distilled.storage(), note)
+
+
+def evaluate(
+    distilled: DistilledSet | str | Path,
+    test: Any = None,
+    val: Any = None,
+    *,
+    progress: Progress | bool | None = None,
+    **options: Any,
+) -> Row:
+    """What a set is worth: fresh networks are trained on it, and their recall is measured.
+
+    >>> small = DistilledSet.load("runs/demo/distilled.safetensors")  # doctest: +SKIP
+    >>> evaluate(small, test=(images, texts)).mean  # doctest: +SKIP
+    43.7
+
+    Args:
+        distilled: a set, or its file.
+        test: real pairs to search among, as ``(images, texts)`` or ``(images, texts, owner)`` in
+            the units of the data the set was made from, as ``(images, captions)``, or as any other
+            dataset that ``distill`` takes; default: those of the configuration it was made with.
+        val: real pairs to choose the epoch by; without them, the last epoch counts.
+        progress: True, False, or an object that reports long-running work.
+        options: settings by keyword, as of ``distill``: ``evaluate={"seeds": 3}``.
+
+    Returns:
+        The recalls, by mean and deviation over networks; ``.mean`` is the field's single figure.
+    """
+    made = distilled if isinstance(distilled, DistilledSet) else DistilledSet.load(distilled)
+    changes = by_dotted_name(options, made.config.matching.kind)
+    if test is None:
+        return _evaluated(made, changes, as_progress(progress))
+    splits = {"test": as_pairs(test)}
+    if val is not None:
+        splits["val"] = as_pairs(val)
+    else:
+        changes["evaluate.checks"] = 1
+    given = {name: real.only_split() for name, real in splits.items()}
+    real = Pairs(splits["test"].settings, {"train": given["test"], "val": given["test"], **given})
+    values = {**made.config.model_dump(mode="json"), "data": real.settings}
+    return _evaluated(made, changes, as_progress(progress), real, values)
 
 
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:

@@ -10,9 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from lors.config import Config, EncoderConfig
+from lors.config.upgrade import upgraded
 from lors.system.errors import InputError, out_of_memory, suggestion
 
 __all__ = [
@@ -63,7 +72,7 @@ class NamedTrunk(TrunkSize):
 
 
 class SetHeader(Header):
-    config: Config
+    config: Annotated[Config, BeforeValidator(upgraded)]
     pairs: int = Field(gt=0)
     storage: Finite
     mean: list[Finite]
@@ -71,6 +80,13 @@ class SetHeader(Header):
     image_trunk: str
     text_trunk: Trunk
     versions: dict[str, str]
+    captions: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_caption_each(self) -> SetHeader:
+        if len(self.captions) not in (0, self.pairs):
+            raise ValueError(f"{len(self.captions)} captions do not fit {self.pairs} pairs")
+        return self
 
 
 class CheckpointHeader(Header):
@@ -145,10 +161,9 @@ def parse_header(text: str, kind: str | None, name: str) -> dict[str, Any]:
         )
     try:
         return HEADERS[header.kind].model_validate_json(text).model_dump(mode="json")
-    except ValidationError as error:
-        raise InputError(
-            f"{name} is damaged or from another version of lors: {_first_problem(error)}"
-        ) from None
+    except (ValidationError, InputError) as error:
+        problem = _first_problem(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{name} is damaged or from another version of lors: {problem}") from None
 
 
 def _first_problem(error: ValidationError) -> str:

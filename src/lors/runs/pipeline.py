@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lors.config import Config, SimilarityConfig, load_config
+from lors.data import Pairs
 from lors.distillation.health import Health, near_chance
 from lors.distillation.loop import Distillation, distill
 from lors.evaluation.evaluate import row_of, set_row
@@ -39,6 +40,7 @@ from lors.selection import select
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve
+from lors.setting.neighbours import shown_captions
 from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import DivergedError
@@ -59,6 +61,8 @@ def run(
     progress: Progress | None = None,
     references: bool = True,
     data_parallel: bool = False,
+    pairs: Pairs | None = None,
+    evaluate: bool = True,
 ) -> Results:
     """Distil a dataset, or select from it, and show what the result is worth.
 
@@ -67,10 +71,12 @@ def run(
     Args:
         config: everything.
         out: the run directory.
-        progress: who to tell about long work.
+        progress: reports long-running work.
         references: also measure the full data and random pairs of equal storage.
         data_parallel: under torchrun, divide every batch between the ranks, instead of experts and
             trajectories.
+        pairs: the real pairs, where they are in memory.
+        evaluate: also measure the set, and write its card.
 
     Returns:
         What ``results.json`` holds: a row of recalls for the set and for each reference, how long
@@ -83,12 +89,13 @@ def run(
     config = _with_trajectories(config, out, data_parallel)
     ranks.from_rank_zero(lambda: check_folder(out, config))
     row = DISTILLED if config.selection.kind is None else SELECTED
-    wanted = [*(REFERENCES if references else ()), row]
+    wanted = [*(REFERENCES if references else ()), *([row] if evaluate else ())]
     results = _known_results(out, config)
-    if all(name in results for name in wanted):
+    if wanted and all(name in results for name in wanted):
         return results
     check_trackers(config.trackers)
-    setting, logbook = Setting(config, progress, data_parallel=data_parallel), Logbook(out)
+    setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
+    logbook = Logbook(out)
     forget_peak_memory(setting.device)
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
@@ -107,7 +114,7 @@ def run(
             for name in wanted:
                 if name not in results:
                     results = results.with_row(name, _measure(name, setting, made))
-                    if name == wanted[-1]:  # first, because all rows say that the run has ended
+                    if name == row:  # first, because all rows say that the run has ended
                         _write(out / CARD, card(made, results.rows, artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results.content(), indent=2))
             watch.end(made, results.rows)
@@ -220,7 +227,7 @@ def _distil(
     if not config.learns_rates():
         best = tune(setting, pairs)
         loss, pairs = best.loss, with_rates(pairs, best.rates)
-    distilled = setting.distilled(pairs, loss)
+    distilled = setting.distilled(pairs, loss, captions=shown_captions(setting, pairs))
     _save(distilled, out / SET)
     return distilled
 
@@ -244,7 +251,13 @@ def _select(setting: Setting, out: Path) -> DistilledSet:
     pairs = setting.plain_pairs(chosen, captions)
     best = tune(setting, pairs)
     pairs = with_rates(pairs, best.rates)
-    selected = setting.distilled(pairs, best.loss, SimilarityConfig(kind="identity"))
+    words = setting.pairs.splits["train"].captions
+    selected = setting.distilled(
+        pairs,
+        best.loss,
+        SimilarityConfig(kind="identity"),
+        [words[caption] for caption in captions] if words else (),
+    )
     if ranks.rank() == 0:
         _write_list(chosen, scores, captions, setting.pairs.splits["train"].captions, out)
     _save(selected, out / SET)

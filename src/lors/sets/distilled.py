@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
-from lors.config import Config, load_config
+from lors.config import Config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
-from lors.encoders.text import kind_of, restore_text_trunk
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
-from lors.sets.checks import STANDARDS, check_pairs, check_sizes
+from lors.sets.checks import STANDARDS, check_sizes
+from lors.sets.loading import PairDataset, pair_loader
+from lors.sets.saved import restored_parts, saved_parts
 from lors.sets.synthetic import SyntheticPairs
-from lors.similarity import build_similarity
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import generator
@@ -37,7 +40,7 @@ def as_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
     return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DistilledSet:
     """Synthetic pairs and everything needed to train with them.
 
@@ -59,6 +62,7 @@ class DistilledSet:
         image_standard: scope heads: standardises the features of the image trunk; in space
             features, the images of the set are such features.
         text_standard: standardises the embeddings of the text trunk.
+        captions: the real caption nearest to each text, where they are known. Length: N, or 0
     """
 
     pairs: SyntheticPairs
@@ -69,6 +73,7 @@ class DistilledSet:
     image_trunk: str
     image_standard: Standard | None = None
     text_standard: Standard | None = None
+    captions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         budget = self.config.distill.budget
@@ -82,6 +87,18 @@ class DistilledSet:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    def __repr__(self) -> str:
+        config = self.config
+        what = "features" if config.encoder.space == "features" else "pixels"
+        made = config.selection.kind or config.matching.kind
+        shapes = " and ".join(
+            "x".join(map(str, part.shape[1:])) for part in (self.pairs.images, self.pairs.texts)
+        )
+        return (
+            f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, by {made}, "
+            f"{config.similarity.kind} S, storage of {self.storage():.1f})"
+        )
 
     @property
     def loss(self) -> Loss:
@@ -120,6 +137,40 @@ class DistilledSet:
     def similarity(self) -> Tensor:
         """S. Shape: (N, N)"""
         return self.pairs.similarity.matrix().detach()
+
+    def similarity_at(self, index: Tensor) -> Tensor:
+        """The block of S for some pairs, without building the rest. Shape: (m,) -> (m, m)"""
+        return self.pairs.similarity(index.to(self.pairs.images.device)).detach()
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Images, texts and S as NumPy arrays. Shapes: (N, …), (N, …), (N, N)"""
+        parts = (self.images, self.texts, self.similarity)
+        images, texts, similarity = (part.cpu().float().numpy() for part in parts)
+        return images, texts, similarity
+
+    def to(self, device: str | torch.device) -> DistilledSet:
+        """The set on another device."""
+        moved: dict[str, Any] = {"pairs": copy.deepcopy(self.pairs).to(device)}
+        for name in STANDARDS:
+            standard = getattr(self, name)
+            moved[name] = None if standard is None else copy.deepcopy(standard).to(device)
+        return replace(self, **moved)
+
+    def dataset(self) -> PairDataset:
+        """The pairs as a ``torch.utils.data.Dataset`` of (image, text, number)."""
+        return PairDataset(self)
+
+    def loader(
+        self, batch_size: int = 128, shuffle: bool = True, seed: int = 0
+    ) -> DataLoader[tuple[Tensor, Tensor, int]]:
+        """A PyTorch loader for any training loop: batches of (images, texts, S of the batch).
+
+        Args:
+            batch_size: pairs per batch.
+            shuffle: whether every pass has another order.
+            seed: draws the orders.
+        """
+        return pair_loader(self, batch_size, shuffle, seed)
 
     def normalise(self, pixels: Tensor) -> Tensor:
         """Photos as the images of the set are. Shape: (M, 3, size, size), uint8 -> floats
@@ -200,25 +251,7 @@ class DistilledSet:
 
     def save(self, path: str | Path) -> None:
         """Write the set as one safetensors file with a JSON header."""
-        trunk_header, trunk_tensors = self.text_trunk.state()
-        header = {
-            "config": self.config.model_dump(mode="json"),
-            "pairs": len(self),
-            "storage": self.storage(),
-            "mean": self.mean,
-            "std": self.std,
-            "image_trunk": self.image_trunk,
-            "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
-            "versions": artifacts.versions(),
-        }
-        groups = {"text_trunk": trunk_tensors}
-        for name in STANDARDS:
-            standard = getattr(self, name)
-            if standard is not None:
-                groups[name] = standard.state_dict()
-        tensors = dict(self.pairs.state_dict())
-        tensors |= {f"{group}.{k}": t for group, ts in groups.items() for k, t in ts.items()}
-        artifacts.save(Path(path), KIND, header, tensors)
+        artifacts.save(Path(path), KIND, *saved_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> DistilledSet:
@@ -229,32 +262,6 @@ class DistilledSet:
         """
         header, tensors = artifacts.load(Path(path), KIND)
         with restoring(path):
-            return cls._restore(header, tensors)
-
-    @classmethod
-    def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
-        config, count = load_config(header["config"]), header["pairs"]
-        groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
-        for name, tensor in tensors.items():
-            group, _, rest = name.partition(".")
-            known = group in groups
-            groups[group if known else ""][rest if known else name] = tensor
-        own = groups[""]
-        check_pairs(config, count, own)
-        similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
-        pairs = SyntheticPairs(own["images"], own["texts"], similarity)
-        pairs.load_state_dict(own)
-        saved = header["text_trunk"]
-        trunk = restore_text_trunk(saved["kind"], config.encoder, saved, groups["text_trunk"])
-        standards = {name: Standard(**groups[name]) for name in STANDARDS if groups[name]}
-        made = cls(
-            pairs,
-            config,
-            trunk,
-            tuple(header["mean"]),
-            tuple(header["std"]),
-            header["image_trunk"],
-            **standards,
-        )
-        check_sizes(made)
-        return made
+            made = cls(**restored_parts(header, tensors))
+            check_sizes(made)
+            return made

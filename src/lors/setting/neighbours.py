@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lors.sets.synthetic import SyntheticPairs
 from lors.setting.setting import Setting
 
-__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images"]
+__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images", "shown_captions"]
 
 CHUNK = 1024
 
@@ -97,3 +98,12 @@ def _vectors(texts: Tensor) -> Tensor:
 
 def _chunks(count: int) -> list[np.ndarray]:
     return np.array_split(np.arange(count), -(-count // CHUNK))
+
+
+def shown_captions(setting: Setting, pairs: SyntheticPairs) -> list[str]:
+    """The nearest caption of each synthetic text in words; none where the words are not known."""
+    words = setting.pairs.splits["train"].captions
+    if not words:
+        return []
+    found = nearest_captions(setting, pairs.texts)
+    return [words[int(index)] for index in found.index[:, 0]]

@@ -12,6 +12,7 @@ from lors.system.errors import InputError, suggestion
 __all__ = ["Registry"]
 
 T = TypeVar("T")
+OWN = "own:"
 NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
 
 
@@ -43,6 +44,15 @@ class Registry(Mapping[str, T], Generic[T]):
         module, _, attribute = self._places[name].partition(":")
         return getattr(import_module(module), attribute)
 
+    def give(self, thing: T, name: str) -> str:
+        """Keep a thing that a caller has given, without registering it; returns its name.
+
+        The name begins with ``own:``. A file may hold such a name where the thing is not there: it
+        can be read, but not used.
+        """
+        self._own[f"{OWN}{name}"] = thing
+        return f"{OWN}{name}"
+
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._places
 
@@ -58,7 +68,7 @@ class Registry(Mapping[str, T], Generic[T]):
         Raises:
             InputError: there is none; the message has the nearest name.
         """
-        if name not in self:
+        if name not in self and not name.startswith(OWN):
             raise InputError(f"unknown {self.what} {name!r}{suggestion(name, self)}")
         return name
 
@@ -67,8 +77,12 @@ class Registry(Mapping[str, T], Generic[T]):
 
         Raises:
             InputError: there is none; the message has the nearest name.
+            Or it was given in Python, to another process.
         """
-        return self[self.check(name)]
+        self.check(name)
+        if name not in self:
+            raise InputError(f"the {self.what} {name!r} was given in Python: give it again")
+        return self[name]
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """A decorator that gives a thing of one's own a name, under which every setting finds it.

@@ -1,0 +1,146 @@
+"""The notebook door: a set from whatever a caller has, in one call."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lors.config import Config, find_method, load_config
+from lors.config.keywords import by_dotted_name
+from lors.config.methods import Method
+from lors.data import Pairs
+from lors.data.anything import as_pairs
+from lors.encoders.own import Encoder, own_network
+from lors.files.artifacts import home
+from lors.losses import Loss, named_loss
+from lors.runs.folders import SET
+from lors.runs.pipeline import run
+from lors.sets.distilled import DistilledSet
+from lors.system.errors import InputError
+from lors.system.progress import Progress
+from lors.system.showing import as_progress
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["call_folder", "configured", "distill"]
+
+Network = Callable[[], "tuple[nn.Module, nn.Module]"]
+
+PRESETS = {
+    "features": "features",
+    "heads": "photos",
+    "image": "photos-image",
+    "all": "photos-image",
+}
+"""Where hyper-parameters come from: by what embeddings are, or by what trains."""
+
+
+def distill(
+    data: Any,
+    texts: Any = None,
+    *,
+    pairs: int = 100,
+    method: str | Method | None = None,
+    encoder: Encoder | None = None,
+    model: Network | None = None,
+    loss: str | Loss | None = None,
+    owner: Any = None,
+    captions: Sequence[str] = (),
+    val: Any = None,
+    test: Any = None,
+    out: str | Path | None = None,
+    progress: Progress | bool | None = None,
+    **options: Any,
+) -> DistilledSet:
+    """Turn many image-text pairs into a few that train a model as well, or nearly.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.normal(size=(200, 4))
+    >>> images, texts = (shared @ rng.normal(size=(4, d)) for d in (12, 10))
+    >>> small = distill(images, texts, pairs=10, iterations=2, rank=2, progress=False,
+    ...                 experts={"count": 1, "epochs": 2}, evaluate={"epochs": 2})
+    >>> small.texts.shape, small.storage() <= 10
+    (torch.Size([8, 10]), True)
+
+    Args:
+        data: image embeddings, with ``texts``; a ``Pairs``; a folder of photos with a table; a list
+            of images, with a list of captions as ``texts``; a Hugging Face dataset; or a PyTorch
+            dataset of (image, caption).
+        texts: text embeddings, or captions. Shape: (M, d), (M, captions, d) or (C, d)
+        pairs: the budget, in plain pairs; what a learned similarity takes is paid from it.
+        method: a name that ``lors compare --methods list`` shows, or a ``Method``; default:
+            ``hindsight``, or ``lors`` where a trunk trains along.
+        encoder: image and text encoder, by name or as modules of your own.
+        model: makes a new (image module, text module) of your own at each call, in the place of
+            heads.
+        loss: a name, or a function of logits and similarity; default: the method's.
+        owner: of flat text embeddings (C, d), the image of each.
+        captions: the words of text embeddings, if they are to be shown.
+        val: a validation split; default: held out from the data.
+        test: a test split; default: held out from the data.
+        out: a run directory, if the run should be kept and continued when interrupted; without it,
+            nothing is written outside the cache.
+        progress: True, False, or an object that reports long-running work; default: shown where a
+            person looks.
+        options: any setting: ``iterations=50``, ``seed=1``, ``evaluate={"epochs": 20}``; see
+            ``lors settings``.
+
+    Returns:
+        The set. ``lors.evaluate`` says what it is worth.
+
+    Raises:
+        InputError: bad input, in one sentence, before any work starts.
+    """
+    shown = as_progress(progress)
+    real = as_pairs(data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown)
+    config = configured(
+        real, pairs=pairs, method=method, encoder=encoder, model=model, loss=loss, options=options
+    )
+    with call_folder(out) as folder:
+        run(config, folder, shown, references=False, pairs=real, evaluate=False)
+        return DistilledSet.load(folder / SET)
+
+
+def configured(
+    real: Pairs,
+    *,
+    pairs: int = 100,
+    method: str | Method | None = None,
+    encoder: Encoder | None = None,
+    model: Network | None = None,
+    loss: str | Loss | None = None,
+    options: dict[str, Any] | None = None,
+) -> Config:
+    """The configuration of a call; see ``distill``."""
+    if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
+        raise InputError(f"pairs is how many pairs the set may hold: give 1 or more, not {pairs!r}")
+    settings = encoder.settings() if encoder is not None else {}
+    scope = settings.get("encoder.scope", "heads")
+    preset = PRESETS["features" if real.features else scope]
+    chosen = find_method(method or ("hindsight" if scope == "heads" else "lors"))
+    settings |= {f"data.{name}": value for name, value in real.settings.items()}
+    settings["distill.budget"] = pairs
+    if model is not None:
+        settings["encoder.network"] = own_network(model)
+    if loss is not None:
+        settings["loss"] = named_loss(loss)
+    kind = chosen.settings.get("matching.kind", "trajectory")
+    settings |= by_dotted_name(options or {}, kind)
+    return load_config(preset, settings, chosen)
+
+
+@contextmanager
+def call_folder(out: str | Path | None) -> Iterator[Path]:
+    """The folder of a call, or one in the cache that goes when the call ends."""
+    if out is not None:
+        yield Path(out)
+        return
+    room = home() / "calls"
+    room.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=room) as folder:
+        yield Path(folder)
