@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lors.config import Config, find_method, load_config
+from lors.config.options import options_of
 from lors.system.errors import InputError
 
 __all__ = ["Variant", "configured", "matcher_options", "method_variant", "overrides_of"]
@@ -76,9 +77,10 @@ def configured(
 
 def matcher_options(row: Variant, column: Variant) -> set[str]:
     """The options of the matcher of a cell, by dotted name."""
-    settings = overrides_of({**row.set, **column.set})
-    plain = load_config(_preset(row, column), settings, column.method or row.method)
-    return {f"matching.{name}" for name in type(plain.matching).model_fields}
+    method = column.method or row.method
+    settings = {**(find_method(method).settings if method else {}), **row.set, **column.set}
+    kind = settings.get("matching.kind") or load_config(_preset(row, column)).matching.kind
+    return {f"matching.{name}" for name in options_of(kind).model_fields}
 
 
 def _preset(row: Variant, column: Variant) -> str:
