@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lors.compare.cell import Cell
 from lors.compare.run import _runs
 from lors.compare.table import (
     Table,
@@ -15,7 +16,7 @@ from lors.compare.table import (
     tables,
     transferred,
 )
-from lors.config import load_config, methods
+from lors.config import load_config
 from lors.evaluation.recall import METRICS
 from lors.setting.resolve import resolve
 from lors.system.errors import InputError
@@ -70,83 +71,11 @@ def test_the_main_table_has_every_system_of_the_paper_on_one_budget() -> None:
         assert cell.config.data.source == "flickr30k"
 
 
-def test_ablations_change_what_they_say() -> None:
-    known = methods()
-    base = known["lors-wbce"].settings
-    changed = {
-        name: {key: value for key, value in method.settings.items() if base.get(key) != value}
-        for name, method in known.items()
-    }
-    assert changed["lors-r5"] == {"similarity.rank": 5}
-    assert changed["lors-diagonal"] == {"similarity.kind": "diagonal"}
-    assert changed["lors-fix-both"] == {"distill.fixed": ["images", "texts"]}
-    assert changed["tesla-wbce"] == {"similarity.kind": "identity"}
-    assert changed["clip-similarity"] == {"similarity.kind": "fixed"}
-
-
-def test_methods_that_came_after_are_what_their_preset_is() -> None:
-    """Each has a preset of its own that differs from the method on LoRS's preset by nothing."""
-    for name in ("covmatch", "repblend", "amd", "ptm-st", "mdm", "apm"):
-        preset = load_config(f"flickr8k-heads-{name}-100")
-        method = load_config("flickr8k-heads-100", method=name)
-        loop = {"gradient", "batch_size"}  # as published, or as suits the data
-        assert method.matching.model_dump(exclude=loop) == preset.matching.model_dump(exclude=loop)
-        assert method.loss == preset.loss
-        assert method.similarity.kind == preset.similarity.kind
-        assert method.distill.init == preset.distill.init
-        assert method.distill.averaging == preset.distill.averaging
-        assert method.distill.learning_rates == preset.distill.learning_rates
-
-
-def test_parallax_is_what_its_preset_is(tmp_path: Path) -> None:
-    method = load_config("demo", method="parallax")
-    preset = load_config("scenes-parallax-100")
-    for section in ("loss", "similarity", "matching", "selection"):
-        assert getattr(method, section) == getattr(preset, section)
-    assert method.distill.init == preset.distill.init == "k-means"
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("base: [hindsight, parallax]")  # whose settings are others
-    for setting in ("optimizer", "schedule", "one_batch", "momentum"):
-        found, usual = (load_config(name).distill for name in (mine, "demo"))
-        assert getattr(found, setting) == getattr(usual, setting)
-
-
-def test_a_learned_similarity_can_be_added_to_any_method() -> None:
-    for name in ("covmatch", "mdm", "apm"):
-        plain, learned = (methods()[each].settings for each in (name, f"{name}-lors"))
-        changed = {key for key, value in learned.items() if plain[key] != value}
-        assert changed == {"loss", "similarity.kind"}
-        resolve(load_config("flickr8k-heads-100", method=f"{name}-lors"))
-
-
 def test_cells_with_one_configuration_share_a_run() -> None:
     cells = load_table("cross-architecture", "small").cells([0])
     assert sorted(len(run) for run in _runs(cells)) == [3, 3]
     assert len({cell.evaluate for cell in cells}) == 3
     assert len(_runs(load_table("ablation", "small").cells([0]))) == 16  # r = 10 is the preset's
-
-
-def test_methods_reset_what_they_depend_on() -> None:
-    changed = ["selection.kind=herding", "distill.fixed=[texts]"]
-    changed += ["matching.blend=2", "matching.starts=independent", "matching.shortcut=true"]
-    changed += ["matching.phases=[{max_start_epoch: 1}]", "distill.averaging=0.5"]
-    changed += ["experts.epochs=10"]
-    plain = load_config("tiny").matching
-    own = {"amd": "starts", "parallax": "starts", "ptm-st": "shortcut", "repblend": "blend"}
-    for name, method in methods().items():
-        settings = ["encoder={scope: heads, image_head: linear}", *_overrides(method.set)]
-        config = load_config("tiny", [*changed, *settings])
-        if config.selection.kind is None:
-            other = load_config("tiny", [*changed[-1:], "matching.kind=gradient", *settings])
-            assert (other.matching.kind != "gradient") == (name != "dc")
-            assert (config.distill.fixed == ()) == ("fix" not in name)
-            assert (config.distill.averaging == 0) == (name != "ptm-st")
-            assert (config.matching.phases == ()) == (name != "ptm-st")
-            for option in own.values():
-                default = getattr(config.matching, option) == getattr(plain, option)
-                assert default == (own.get(name) != option)
-        else:
-            assert name in ("random", "herding", "k-center", "forgetting") or "score" in name
 
 
 def test_overrides_cannot_change_what_a_label_says() -> None:
@@ -161,6 +90,73 @@ def test_overrides_cannot_change_what_a_label_says() -> None:
             table.cells([0], [override])
     tuned = load_table("main-flickr30k", "small").cells([0], ["evaluate.seeds=7"])
     assert {cell.config.evaluate.seeds for cell in tuned} == {7}
+
+
+def test_overrides_cannot_make_another_method_of_one() -> None:
+    """LoRS with blended pairs would be RepBlend, whatever the label says."""
+    table = own_table("tiny", ["lors-wbce"], [8])
+    for override in ("matching.blend=1", "distill.fixed=[texts]", "distill.averaging=0.9"):
+        with pytest.raises(InputError, match=r"it makes 'LoRS \(wBCE\)' what it is"):
+            table.cells([0], [override])
+    assert table.cells([0], ["distill.momentum=0.9"])[0].config.distill.momentum == 0.9
+
+
+def options(cell: Cell) -> dict[str, object]:
+    return cell.config.matching.model_dump()
+
+
+def test_an_override_counts_where_there_is_such_an_option() -> None:
+    names = ["lors-wbce", "dc", "dm", "covmatch", "hindsight", "random"]
+    table = own_table("tiny", names, [8])
+    cells = table.cells([0], ["matching.batch_size=3", "matching.steps=2"])
+    lors, dc, dm, covmatch, hindsight, chosen = (options(cell) for cell in cells)
+    for both in (lors, dc, chosen):  # a selection keeps what the preset has
+        assert (both["batch_size"], both["steps"]) == (3, 2)
+    for only in (covmatch, hindsight):
+        assert "batch_size" not in only
+        assert only["steps"] == 2
+    assert dm == options(own_table("tiny", ["dm"], [8]).cells([0])[0])
+    cells = table.cells([0], ["matching.noise=0.1"])
+    assert ["noise" in options(cell) for cell in cells] == [name == "hindsight" for name in names]
+    assert options(cells[names.index("hindsight")])["noise"] == 0.1
+
+
+def test_an_override_that_no_cell_has_is_refused() -> None:
+    table = own_table("tiny", ["lors-wbce", "dm"], [8])
+    with pytest.raises(InputError, match="option of the matcher hindsight, not of trajectory"):
+        table.cells([0], ["matching.noise=0.1"])
+    with pytest.raises(InputError, match="did you mean 'batch_size'"):
+        table.cells([0], ["matching.batchsize=1"])
+
+
+def test_an_override_counts_in_rows_without_a_method() -> None:
+    rows = (
+        Variant(label="as it is", preset="tiny"),
+        Variant(label="gradients", preset="tiny", set={"matching.kind": "gradient"}),
+        Variant(label="means", preset="tiny", set={"matching.kind": "distribution"}),
+    )
+    table = Table(title="", rows=rows, columns=(Variant(label="recall"),))
+    found = [
+        options(cell).get("batch_size") for cell in table.cells([0], ["matching.batch_size=3"])
+    ]
+    assert found == [3, 3, None]
+
+
+def test_what_a_size_tunes_counts_where_there_is_such_an_option() -> None:
+    cells = load_table("leaderboard-pixels", "small").cells([0])
+    sized = {cell.column: cell.config for cell in cells if cell.row == "500 pairs"}
+    assert sized["LoRS (wBCE)"].matching.model_dump()["batch_size"] == 50
+    assert sized["LoRS (wBCE)"].matching.model_dump()["max_start_epoch"] == 3
+    assert "batch_size" not in sized["Hindsight"].matching.model_dump()
+    assert sized["MDM"].matching.model_dump()["max_start_epoch"] == 10  # its own comes first
+
+
+def test_what_is_tuned_for_a_method_counts_in_rows_and_in_columns() -> None:
+    rows = {cell.row: cell.config for cell in load_table("ablation", "small").cells([0])}
+    assert rows["CLIP similarity"].scorer == "expert"  # not the method's own
+    columns = load_table("leaderboard-pixels", "small").cells([0])
+    hindsight = [cell.config for cell in columns if cell.column == "Hindsight"]
+    assert {config.distill.iterations for config in hindsight} == {60}  # of the method's 600
 
 
 def test_a_users_own_comparison() -> None:
@@ -211,11 +207,18 @@ def test_a_method_brings_the_settings_of_its_recipe() -> None:
     assert cell.config.distill.init == "canonical"
 
 
-def test_settings_of_hindsight_are_not_taken_for_those_of_others() -> None:
-    own_table("features", ["hindsight", "random"], [])
-    own_table("features-lors", ["hindsight", "lors-wbce"], [])
-    with pytest.raises(InputError, match="which AMD cannot use"):
-        own_table("features", ["hindsight", "amd"], [])
+def test_settings_of_hindsight_are_not_taken_for_those_of_others(tmp_path: Path) -> None:
+    """Where a preset names its method, another takes its place; settings written out remain."""
+    table = own_table("features", ["hindsight", "amd"], [])
+    hindsight, amd = table.cells([0], ["data.root=/none"])
+    rates = load_config("features-lors").distill.learning_rates
+    assert amd.config.distill.learning_rates == rates
+    assert hindsight.config.distill.learning_rates != rates
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(load_config("features", ["data.root=/none"]).yaml())  # as a run saves it
+    own_table(str(mine), ["hindsight", "random", "covmatch"], [])  # which bring their own
+    with pytest.raises(InputError, match="settings of hindsight matching, which AMD cannot use"):
+        own_table(str(mine), ["hindsight", "amd"], [])
 
 
 def test_every_set_can_also_be_evaluated_with_another_trunk() -> None:

@@ -12,7 +12,7 @@ from tests.ranks import run_ranks
 
 def exchanged(offset: int) -> list[object]:
     own = torch.full((2, 2), float(ranks.rank() + offset))
-    ranks.total([own])
+    ranks.all_reduce([own])
     everyone = ranks.gather({"rank": ranks.rank()})
     return [own.tolist(), everyone, ranks.divide(range(5), lambda item: item * item)]
 
@@ -44,7 +44,7 @@ def test_a_rank_that_fails_or_hangs_is_reported_at_once() -> None:
 
 def sent_alone() -> list[object]:
     with ranks.alone():
-        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.first(lambda: "y")]
+        return [ranks.rank(), ranks.size(), ranks.gather("x"), ranks.from_rank_zero(lambda: "y")]
 
 
 def test_a_rank_can_work_as_if_alone() -> None:
@@ -56,7 +56,7 @@ def raised() -> list[str]:
         raise InputError("rank 0 refuses")
 
     with pytest.raises(InputError) as error:
-        ranks.first(refuse)
+        ranks.from_rank_zero(refuse)
     return [str(error.value)]
 
 

@@ -36,7 +36,8 @@ STARTED = time.monotonic()
 
 def results_table(rows: Mapping[str, Row]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
-    from lors.evaluation.results import LABELS, TITLE, other_readings
+    from lors.evaluation.results import TITLE, other_readings
+    from lors.evaluation.statistic import LABELS
 
     table = Table("", title=TITLE)
     for name in rows:

@@ -21,7 +21,7 @@ from lors.compare.variant import (
     method_variant,
     overrides_of,
 )
-from lors.config import find_method, load_config
+from lors.config import Method, find_method, load_config
 from lors.config.catalogue import sized
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, choose
@@ -73,11 +73,13 @@ class Table(BaseModel):
         """
         for override in overrides:
             self._refuse_defining(override.partition("=")[0])
+        places = [(row, column) for row in self.rows for column in self.columns]
+        options = [matcher_options(*place) for place in places]
+        every = set[str]().union(*options)
         cells = [
-            Cell(row.label, column.label, seed, *configured(row, column, seed, fitting))
-            for row in self.rows
-            for column in self.columns
-            for fitting in [self._fitting(row, column, overrides)]
+            Cell(row.label, column.label, seed, *configured(row, column, seed, overrides, others))
+            for (row, column), own in zip(places, options, strict=True)
+            for others in [every - own]
             for seed in seeds
         ]
         if len({cell.name for cell in cells}) != len(cells):
@@ -95,12 +97,6 @@ class Table(BaseModel):
                         f"{key!r} cannot be overridden: it makes {variant.label!r} what it is "
                         "(methods, budgets and seeds have options of their own)"
                     )
-
-    def _fitting(self, row: Variant, column: Variant, overrides: Sequence[str]) -> list[str]:
-        """The overrides without options of matchers that only other cells have."""
-        own = matcher_options(row, column)
-        others = {name for r in self.rows for c in self.columns for name in matcher_options(r, c)}
-        return [o for o in overrides if o.partition("=")[0] not in others - own]
 
     @property
     def best_in(self) -> Literal["row", "column"]:
@@ -248,6 +244,8 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     """
     base = load_config(config)
     budgets = list(dict.fromkeys(budgets)) or [base.distill.budget]
+    for name in chosen:
+        _check_rates(config, find_method(name))
     columns = [method_variant(name) for name in dict.fromkeys(chosen)]
     rows = [
         Variant(label=f"{budget} pairs", preset=config, set={"distill.budget": budget})
@@ -258,3 +256,18 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
         rows=tuple(rows),
         columns=tuple(columns),
     )
+
+
+def _check_rates(config: str, method: Method) -> None:
+    """Refuse a method without rates of its own where a configuration has those of another matcher.
+
+    A method that the configuration names does not count: another takes its place.
+    """
+    if method.selects or "distill.learning_rates.images" in method.defaults:
+        return
+    kind = load_config(config, method="random").matching.kind  # which leaves matching alone
+    if kind != method.settings["matching.kind"]:
+        raise InputError(
+            f"{config} has the settings of {kind} matching, which {method.label} cannot use: give "
+            "a configuration with those of LoRS, such as features-lors"
+        )

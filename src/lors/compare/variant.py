@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lors.config import Config, Method, find_method, load_config
-from lors.config.options import options_of
+from lors.config import Config, find_method, load_config
 from lors.system.errors import InputError
 
 __all__ = ["Variant", "configured", "matcher_options", "method_variant", "overrides_of"]
@@ -38,56 +37,55 @@ class Variant(BaseModel):
 
     def defining(self) -> tuple[str, ...]:
         """The settings that make it what it is."""
-        return (*self.set, *(find_method(self.method).settings if self.method else ()))
+        return (*self.set, *(find_method(self.method).defining() if self.method else ()))
 
 
 def method_variant(name: str, tuned: dict[str, Any] | None = None) -> Variant:
     """A method as a row or a column, with what was tuned for a table's data."""
     method = find_method(name)
-    return Variant(label=method.label, method=name, defaults=tuned or {})
+    return Variant(label=method.label, method=name, defaults={**method.defaults, **(tuned or {})})
 
 
 def configured(
-    row: Variant, column: Variant, seed: int, overrides: Sequence[str]
+    row: Variant,
+    column: Variant,
+    seed: int,
+    overrides: Sequence[str],
+    left_out: Container[str] = (),
 ) -> tuple[Config, tuple[str, ...]]:
     """What to run for a cell, and the overrides for the evaluation of its set.
+
+    Args:
+        row: of the cell.
+        column: of the cell.
+        seed: of the run.
+        overrides: settings for all cells.
+        left_out: settings that overrides and defaults may have and this cell has not, as a size
+            may tune an option that not every matcher has.
 
     Raises:
         InputError: neither has a preset, or the settings are bad.
     """
-    preset = column.preset or row.preset
-    if preset is None:
-        raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
-    method = _method(row, column)
-    settings = [*overrides, *overrides_of({**row.set, **column.set}), f"seed={seed}"]
-    config = load_config(preset, settings, method, _defaults(row, column, method))
+    given = {**row.defaults, **column.defaults}
+    defaults = {name: value for name, value in given.items() if name not in left_out}
+    settings = [each for each in overrides if each.partition("=")[0] not in left_out]
+    settings += [*overrides_of({**row.set, **column.set}), f"seed={seed}"]
+    config = load_config(_preset(row, column), settings, column.method or row.method, defaults)
     return config, overrides_of({**row.evaluate, **column.evaluate})
 
 
-def _method(row: Variant, column: Variant) -> Method | None:
-    name = column.method or row.method
-    return None if name is None else find_method(name)
-
-
-def _defaults(row: Variant, column: Variant, method: Method | None) -> dict[str, Any]:
-    """Those of the data and the size, then the method's, then what was tuned for it here."""
-    along, across = (column, row) if row.method else (row, column)
-    defaults = {**along.defaults, **(method.defaults if method else {}), **across.defaults}
-    own = matcher_options(row, column)
-    if not own:
-        return defaults
-    # A size may tune options that not every matcher has.
-    return {k: v for k, v in defaults.items() if k in own or not k.startswith("matching.")}
-
-
 def matcher_options(row: Variant, column: Variant) -> set[str]:
-    """The options of the matcher of a cell's method, by dotted name; none if it has none."""
-    method = _method(row, column)
-    if method is None or method.selects:
-        return set()
-    return {
-        f"matching.{name}" for name in options_of(method.settings["matching.kind"]).model_fields
-    }
+    """The options of the matcher of a cell, by dotted name."""
+    settings = overrides_of({**row.set, **column.set})
+    plain = load_config(_preset(row, column), settings, column.method or row.method)
+    return {f"matching.{name}" for name in type(plain.matching).model_fields}
+
+
+def _preset(row: Variant, column: Variant) -> str:
+    preset = column.preset or row.preset
+    if preset is None:
+        raise InputError(f"neither row {row.label!r} nor column {column.label!r} has a preset")
+    return preset
 
 
 def overrides_of(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,11 +25,15 @@ BASES = 100
 class Bases:
     """Reads configurations by name, each once.
 
+    Of several methods the last one counts, and takes the place of the others: nothing of them is
+    left.
+
     Args:
-        with_methods: whether bases that are methods count.
+        with_methods: whether methods count at all.
 
     Attributes:
-        layers: the configurations that were read, each after its bases, with what each says itself.
+        layers: the configurations that were read and count, each after its bases, with what each
+            says itself.
     """
 
     def __init__(self, with_methods: bool = True) -> None:
@@ -38,27 +42,43 @@ class Bases:
         self._parsed: dict[str, dict[str, Any]] = {}
         self._count = self._length = 0
 
-    def read(self, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    def read(self, name: str) -> dict[str, Any]:
         """A configuration on top of its bases.
 
         Args:
             name: a preset, a method, or a file.
-            above: those that it is a base of.
 
         Raises:
             InputError: there is none, or it is its own base, or has too many.
         """
+        self._collect(name, ())
+        last = [place for place, (name, _) in enumerate(self.layers) if name in methods()][-1:]
+        counting = last if self._with_methods else []
+        self.layers = [
+            (name, own)
+            for place, (name, own) in enumerate(self.layers)
+            if name not in methods() or place in counting
+        ]
+        values: dict[str, Any] = {}
+        for _, own in self.layers:
+            values = merged(values, own)
+        return values
+
+    def _collect(self, name: str, above: tuple[str, ...]) -> None:
+        """Put a configuration on the layers, after its bases.
+
+        Args:
+            name: a preset, a method, or a file.
+            above: those that it is a base of.
+        """
         self._check(name, above)
         values = self._own(name, (*above, name)[0])
         bases = values.pop("base", None) or []
-        below: dict[str, Any] = {}
         for base in bases if isinstance(bases, list) else [bases]:
             if not isinstance(base, str):
                 raise InputError(f"configuration {shortened(name)!r}: a base is a name")
-            if self._with_methods or base not in methods():
-                below = merged(below, self.read(base, (*above, name)))
+            self._collect(base, (*above, name))
         self.layers.append((name, values))
-        return merged(below, values)
 
     def _check(self, name: str, above: tuple[str, ...]) -> None:
         if name in above:

@@ -41,9 +41,9 @@ def changed(values: dict[str, Any], changes: Sequence[tuple[str, Any]]) -> dict[
     >>> changed({"distill": {"budget": 100}}, [("distill.budget", 50), ("seed", 1)])
     {'distill': {'budget': 50}, 'seed': 1}
     """
-    for key, value in changes:
-        if key == "matching.kind":
-            values = merged(values, {"matching": {"kind": value}})
+    kinds = [value for key, value in changes if key == "matching.kind"]
+    if kinds:
+        values = merged(values, {"matching": {"kind": kinds[-1]}})
     for key, value in changes:
         _put(values, key.split("."), value, key)
     return values

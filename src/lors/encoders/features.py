@@ -27,7 +27,7 @@ def cached_features(
         split: real pairs.
         trunk: frozen.
         key: identifies the trunk with its weights.
-        progress: who to tell.
+        progress: reports long-running work.
         batch: images at a time.
     """
     path = artifacts.home() / "features" / f"{fingerprint(key, split.fingerprint)}.npy"

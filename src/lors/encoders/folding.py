@@ -63,7 +63,7 @@ def folded(trunk: nn.Module, size: int) -> nn.Module:
 def _folds(trunk: nn.Module, images: Tensor) -> tuple[Tensor, list[tuple[str, str]]]:
     """What the trunk computes, and the names of each convolution and its batch norm.
 
-    Only those are meant that run once, with statistics that are kept.
+    Applies only to batch norms that run once, with statistics that are kept.
     """
     made: list[tuple[str, Tensor]] = []  # holds the outputs, so that no two have one identity
     found: list[tuple[str, str]] = []

@@ -65,7 +65,7 @@ def open_clip_embeddings(
         name: ``open_clip:ARCHITECTURE/TAG``; the tag may be the path of a weight file.
         split: real pairs with pixels and captions.
         device: where to encode images.
-        progress: who to tell.
+        progress: reports long-running work.
         batch: images at a time.
 
     Returns:

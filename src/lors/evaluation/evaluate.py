@@ -32,7 +32,7 @@ def evaluate_set(
     Args:
         path: a distilled set.
         overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
-        progress: who to tell about long work.
+        progress: reports long-running work.
 
     Returns:
         The recalls of these networks, as a row of a run's results.

@@ -161,10 +161,9 @@ def parse_header(text: str, kind: str | None, name: str) -> dict[str, Any]:
         )
     try:
         return HEADERS[header.kind].model_validate_json(text).model_dump(mode="json")
-    except ValidationError as error:
-        raise InputError(
-            f"{name} is damaged or from another version of lors: {_first_problem(error)}"
-        ) from None
+    except (ValidationError, InputError) as error:
+        problem = _first_problem(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{name} is damaged or from another version of lors: {problem}") from None
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -30,7 +30,7 @@ class Run:
     Args:
         path: a run directory, or a distilled set alone.
         overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
-        progress: who to tell about long work.
+        progress: reports long-running work.
 
     Raises:
         InputError: the path holds no set, or a damaged one.

@@ -71,7 +71,7 @@ def run(
     Args:
         config: everything.
         out: the run directory.
-        progress: who to tell about long work.
+        progress: reports long-running work.
         references: also measure the full data and random pairs of equal storage.
         data_parallel: under torchrun, divide every batch between the ranks, instead of experts and
             trajectories.

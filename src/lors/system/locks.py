@@ -149,7 +149,7 @@ def one_each(
         items: what to do.
         claim: a lock on an item, as ``locked`` is; told whether to wait for it.
         work: does an item, or nothing if it is done already.
-        progress: who to tell.
+        progress: reports long-running work.
         what: the work in words.
     """
     begin = ranks.rank() * len(items) // ranks.size()  # each rank at another item

@@ -192,7 +192,7 @@ def divide(
     Args:
         items: the same on all ranks.
         work: done on those of this rank.
-        progress: who to tell.
+        progress: reports long-running work.
         what: the work in words.
     """
     mine = my_share(range(len(items)))

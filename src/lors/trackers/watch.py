@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lors.evaluation.results import LABELS, Row
+from lors.evaluation.results import Row
+from lors.evaluation.statistic import LABELS
 from lors.sets.distilled import DistilledSet, as_pixels
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -45,7 +46,7 @@ class Watch:
 
     Args:
         setting: of the run.
-        trackers: who to tell; may be none.
+        trackers: those of the run; may be none.
     """
 
     def __init__(self, setting: Setting, trackers: Sequence[Tracker]) -> None:
