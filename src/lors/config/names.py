@@ -51,6 +51,7 @@ TEXT_TRUNKS: Registry[Any] = Registry(
         "lsa": "lors.encoders.lsa:Lsa",
         "transformers": "lors.encoders.transformers_text:TransformersText",
         "open_clip": "lors.encoders.open_clip_text:OpenClipText",
+        "own": "lors.encoders.own_text:OwnText",
         "given": "lors.encoders.given_text:GivenText",
     },
 )

@@ -30,6 +30,7 @@ from lors.config.types import (
     weights,
 )
 from lors.system.errors import InputError, suggestion
+from lors.system.registry import OWN
 
 __all__ = [
     "DataConfig",
@@ -49,6 +50,13 @@ def _start(name: str) -> str:
     known = [*STARTS, *SELECTIONS]
     if name not in known:
         raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
+    return name
+
+
+def _own(name: str) -> str:
+    """The name of something that was given in Python, whether it is here or not."""
+    if not name.startswith(OWN):
+        raise InputError(f"{name!r} is no network: give one in Python, as own:NAME")
     return name
 
 
@@ -106,6 +114,11 @@ class EncoderConfig(Section):
     text_dim: Count = Field(64, description="lsa: dimensions of the embedding")
     text_length: Count = Field(32, description="scope all: tokens per caption")
     text_head: HeadName = Field("linear", description="from text embeddings into the joint space")
+    network: Annotated[str, AfterValidator(_own)] | None = Field(
+        None,
+        description="own:NAME of what trains, given in Python, in the place of heads; in scopes "
+        "image and all, also of the image trunk",
+    )
     embed_dim: Count | None = Field(
         None, description="of the joint space; default: the image features'"
     )

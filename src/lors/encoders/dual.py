@@ -14,12 +14,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
+from lors.encoders.own_parts import NETWORKS, OwnImageTrunk
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
 from lors.system.parallel import joined_rows, replicated
 from lors.system.seeding import global_seed
 
-__all__ = ["DualEncoder", "FlatModel", "Frozen", "build_dual_encoder"]
+__all__ = ["DualEncoder", "FlatModel", "Frozen", "Side", "build_dual_encoder"]
 
 CPU_PIECE = 16
 
@@ -43,6 +44,13 @@ class Frozen:
     image_standard: Standard | None = None
     text_standard: Standard | None = None
     text_tower: Callable[[], nn.Module] | None = None
+
+
+class Side(nn.Sequential):
+    """A side of a dual encoder whose trunk trains along: the trunk, and the head after it."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module) -> None:
+        super().__init__(trunk, head)
 
 
 class DualEncoder(nn.Module):
@@ -150,7 +158,7 @@ def _channels_last_on_cpu(inputs: Tensor) -> Tensor:
 
 def _parts(side: nn.Module) -> tuple[nn.Module, nn.Module]:
     """The trunk and the head of a side; where the trunk is frozen, a side is only a head."""
-    if isinstance(side, nn.Sequential):
+    if isinstance(side, Side):
         trunk, head = side
         return trunk, head
     return nn.Identity(), side
@@ -166,6 +174,32 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
         frozen: what is shared with all others of this setting.
         seed: draws the initial weights.
     """
+    trunk = frozen.trunk
+    if config.network is not None:
+        image, text, normalised_by = _own_sides(config, seed)
+    else:
+        trunk, image, text = _trunk_and_heads(config, frozen, seed)
+        normalised_by = ((), ())
+    if frozen.text_tower is not None:
+        text = Side(frozen.text_tower(), text)
+    for side, part in (("image", image), ("text", text)):
+        if not any(p.requires_grad for p in part.parameters()):
+            raise InputError(f"nothing trains on the {side} side: set encoder.{side}_head=linear")
+    return DualEncoder(
+        image,
+        text,
+        config.temperature,
+        trunk=frozen.trunk if config.scope == "heads" else None,
+        image_standard=frozen.image_standard,
+        text_standard=frozen.text_standard,
+        normalised_by=normalised_by if trunk is None else normalisation(trunk),
+    )
+
+
+def _trunk_and_heads(
+    config: EncoderConfig, frozen: Frozen, seed: int
+) -> tuple[nn.Module | None, nn.Module, nn.Module]:
+    """The image trunk, if images are pixels; what trains of the image side; the text head."""
     trunk, features = frozen.trunk, frozen.feature_dim
     if config.scope != "heads":
         with global_seed(seed, "trunk"):
@@ -177,21 +211,23 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
         image: nn.Module = HEADS.choose(config.image_head)(features, dim)
         text: nn.Module = HEADS.choose(config.text_head)(frozen.text_dim, dim)
     if config.scope != "heads" and trunk is not None:
-        image = nn.Sequential(trunk, image)
-    if frozen.text_tower is not None:
-        text = nn.Sequential(frozen.text_tower(), text)
-    for side, part in (("image", image), ("text", text)):
-        if not any(p.requires_grad for p in part.parameters()):
-            raise InputError(f"nothing trains on the {side} side: set encoder.{side}_head=linear")
-    return DualEncoder(
-        image,
-        text,
-        config.temperature,
-        trunk=trunk if config.scope == "heads" else None,
-        image_standard=frozen.image_standard,
-        text_standard=frozen.text_standard,
-        normalised_by=((), ()) if trunk is None else normalisation(trunk),
-    )
+        image = Side(trunk, image)
+    return trunk, image, text
+
+
+def _own_sides(
+    config: EncoderConfig, seed: int
+) -> tuple[nn.Module, nn.Module, tuple[tuple[float, ...], tuple[float, ...]]]:
+    """What trains of both sides, as the caller's own function makes it, and how pixels enter it."""
+    assert config.network is not None
+    part = NETWORKS.choose(config.network)
+    with global_seed(seed, "heads"):
+        image, text = part.make()
+    if config.scope == "heads":
+        return image, text, ((), ())
+    what = f"the image module of {config.network}"
+    trunk = OwnImageTrunk(image, 0, *part.normalised_by, what)
+    return Side(trunk, nn.Identity()), text, part.normalised_by
 
 
 class FlatModel:

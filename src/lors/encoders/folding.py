@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lors.encoders.image import has_batch_norm
+from lors.encoders.own_parts import OwnImageTrunk
 from lors.system.errors import InputError
 
 __all__ = ["folded"]
@@ -38,6 +39,8 @@ def folded(trunk: nn.Module, size: int) -> nn.Module:
     try:
         before, folds = _folds(lighter, images)
     except (RuntimeError, AssertionError, ValueError) as error:
+        if isinstance(trunk, OwnImageTrunk):  # it runs, but not in double precision
+            return trunk
         raise InputError(
             f"the image trunk cannot take images of {size} px, set another encoder.image_size: "
             f"{error}"

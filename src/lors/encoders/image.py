@@ -15,9 +15,11 @@ from timm.models.nfnet import NfCfg, NormFreeNet
 from torch import nn
 
 from lors.config import EncoderConfig
+from lors.encoders.own_parts import OWN_IMAGES
 from lors.encoders.weights import content_digest, refuse_pickle
 from lors.system.errors import InputError, out_of_memory, suggestion
 from lors.system.memory import check_fits
+from lors.system.registry import OWN
 from lors.system.seeding import global_seed
 
 __all__ = [
@@ -66,6 +68,14 @@ ALIASES = {
 
 def check_image_trunk(name: str, weights: str | None) -> None:
     """Refuse an unknown model or a missing weight file before any work starts."""
+    if name.startswith(OWN):
+        OWN_IMAGES.choose(name)
+        if weights is not None:
+            raise InputError(
+                f"the image trunk {name} was given in Python: load {weights!r} into it there, and "
+                "set encoder.image_weights=none"
+            )
+        return
     if not timm.is_model(ALIASES.get(name, name)):
         known = [*ALIASES, *timm.list_models()]
         raise InputError(f"unknown image trunk {name!r}{suggestion(name, known)}")
@@ -80,14 +90,16 @@ def check_image_trunk(name: str, weights: str | None) -> None:
 
 
 def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
-    """A timm model without its classifier: images to pooled features.
+    """A timm model without its classifier, or one's own: images to pooled features.
 
     Args:
-        name: timm's name, or one of the paper's.
+        name: timm's name, one of the paper's, or ``own:NAME``.
         weights: ``"hub"``, the path of a safetensors file, or None for none.
         size: side of the images, for trunks that must know it (transformers).
     """
     check_image_trunk(name, weights)
+    if name.startswith(OWN):
+        return OWN_IMAGES[name].build(size, f"the image trunk {name}")
     name = ALIASES.get(name, name)
     cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
@@ -137,6 +149,8 @@ def feature_size(trunk: nn.Module) -> int:
 
 def native_size(name: str) -> int:
     """The side of the images that a model was made for."""
+    if name.startswith(OWN):
+        return OWN_IMAGES.choose(name).native_size
     cfg = timm.get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=True)
     return int(cfg.input_size[-1]) if cfg is not None else 224
 
@@ -153,6 +167,8 @@ def is_given(key: str) -> bool:
 
 def trunk_key(name: str, weights: str | None, size: int) -> str:
     """Identifies a trunk with its weights, wherever their file lies."""
+    if name.startswith(OWN):
+        return f"{name}|{OWN_IMAGES.choose(name).digest}|{size}"
     path = Path(weights or "")
     content = content_digest(path).hex()[:16] if path.is_file() else weights
     return f"{ALIASES.get(name, name)}|{content}|{size}"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from lors.data.cache import cache_errors
+from lors.encoders.own import own_digests
 from lors.experts.missing import train_missing
 from lors.experts.store import TrajectoryStore
 from lors.experts.train import Snapshot, train_expert
@@ -41,8 +42,8 @@ def experts_of(setting: Setting) -> TrajectoryStore:
 def expert_origin(setting: Setting) -> dict[str, Any]:
     """What experts depend on: another value of any of these gives other experts."""
     config = setting.config
-    paths = {"space", "image_weights", "text"}
-    encoder = config.encoder.model_dump(mode="json", exclude=paths)
+    paths = {"space", "image_weights", "text", "network"}
+    encoder = config.encoder.model_dump(mode="json", exclude=paths) | own_digests(config.encoder)
     encoder["image_trunk"] = setting.image_trunk
     experts = config.experts.model_dump(
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True

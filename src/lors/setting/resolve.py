@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from lors.config import Config
+from lors.config import Config, EncoderConfig
 from lors.data import SOURCES
 from lors.encoders.image import check_image_trunk, native_size
+from lors.encoders.own import check_own
+from lors.encoders.own_parts import NETWORKS
 from lors.encoders.scorer import check_scorer
 from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES, Loss
@@ -31,9 +33,16 @@ def resolve(config: Config) -> Config:
     _check_batches(config)
     if SOURCES[config.data.source].features and config.encoder.space != "features":
         raise InputError(NO_PIXELS)
-    size = config.encoder.image_size or native_size(config.encoder.image)
+    size = config.encoder.image_size or _native_size(config.encoder)
+    check_own(config.encoder, size)
     encoder = config.encoder.model_copy(update={"image_size": size})
     return config.model_copy(update={"encoder": encoder})
+
+
+def _native_size(encoder: EncoderConfig) -> int:
+    if encoder.network is not None and encoder.scope != "heads":
+        return NETWORKS.choose(encoder.network).native_size
+    return native_size(encoder.image)
 
 
 def _check_batches(config: Config) -> None:

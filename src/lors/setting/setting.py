@@ -27,7 +27,14 @@ from lors.encoders import (
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import frozen_trunk, given_key, has_batch_norm, trunk_key
+from lors.encoders.image import (
+    feature_size,
+    frozen_trunk,
+    given_key,
+    has_batch_norm,
+    trunk_key,
+)
+from lors.encoders.own import check_network, network_key
 from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
@@ -100,6 +107,8 @@ class Setting:
                 "the texts of this set are embeddings of another text trunk: evaluate it with "
                 f"the one it was made with, {like.config.encoder.text!r}"
             )
+        if config.encoder.network is not None:
+            check_network(config.encoder, self._taken_features(), self.text_trunk.dim)
 
     def _read(self, pairs: Pairs) -> tuple[Decoded, TextTrunk | None]:
         """The decoded pairs, and the text trunk if that is not made from them.
@@ -125,6 +134,12 @@ class Setting:
         if train.texts is not None:
             return GivenText(train.texts.shape[1], self.pairs.fingerprint)
         return build_text_trunk(self.config.encoder, train.captions)
+
+    def _taken_features(self) -> int | None:
+        """How many features what trains of the image side takes; None: it takes pixels."""
+        if self.given:
+            return self.pairs.splits["train"].images.shape[1]
+        return None if self._trunk is None else feature_size(self._trunk)
 
     @property
     def data_parallel(self) -> bool:
@@ -172,6 +187,8 @@ class Setting:
         config = self.config.encoder
         if self.given:
             return given_key(self.pairs.splits["train"].images.shape[1])
+        if config.network is not None and config.scope != "heads":
+            return network_key(config.network, config.size())
         return trunk_key(config.image, config.image_weights, config.size())
 
     @cached_property

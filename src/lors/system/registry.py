@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from lors.system.errors import InputError, suggestion
 
-__all__ = ["Registry"]
+__all__ = ["OWN", "Registry"]
 
 T = TypeVar("T")
 OWN = "own:"
@@ -52,6 +52,10 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         self._own[f"{OWN}{name}"] = thing
         return f"{OWN}{name}"
+
+    def is_own(self, name: str) -> bool:
+        """Whether the thing of that name is not the package's."""
+        return name in self._own
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._places

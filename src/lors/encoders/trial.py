@@ -1,0 +1,168 @@
+"""Whether a module of the caller's own can be trained and matched: a trial on a tiny batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from lors.system.errors import InputError, LorsError, out_of_memory
+from lors.system.seeding import generator
+
+__all__ = ["check_frozen", "check_trainable", "features_of", "noise", "pooled"]
+
+ROWS = 2
+"""Of the trial's batch."""
+
+IN_PLACE = (
+    "changes a tensor in place that a gradient needs: write x = x + y in the place of x += y, and "
+    "set inplace=False"
+)
+FUSED = (
+    "uses an operation without second derivatives, such as a fused attention: use "
+    "torch.nn.functional.scaled_dot_product_attention as it is, or plain torch operations"
+)
+DETACHED = "take out detach(), .data, .item(), NumPy and torch.no_grad from its forward"
+
+
+def noise(*shape: int) -> Tensor:
+    """What a trial feeds. Shape: (2, …)"""
+    return torch.randn(ROWS, *shape, generator=generator("trial"))
+
+
+def pooled(outputs: Any, what: str) -> Tensor:
+    """Features as they are, or the mean of a feature map. Shape: (m, f) or (m, f, h, w) -> (m, f)
+
+    Raises:
+        InputError: they are neither.
+    """
+    if isinstance(outputs, Tensor) and outputs.is_floating_point() and outputs.dim() in (2, 4):
+        return outputs if outputs.dim() == 2 else outputs.mean((2, 3))
+    raise InputError(
+        f"{what} returns {_said(outputs)}, not features of shape (batch, features): return them "
+        "from its forward, or wrap it in a module that does"
+    )
+
+
+def features_of(module: nn.Module, inputs: Tensor, what: str) -> Tensor:
+    """What a module makes of a batch, as it is used here: in evaluation mode. Shape: (m, f)
+
+    Raises:
+        InputError: it fails, or returns something else than a row of features for each input.
+    """
+    with _explained(what, inputs):
+        outputs = pooled(module.eval()(inputs), what)
+    if len(outputs) != len(inputs) or not outputs.shape[1]:
+        raise InputError(
+            f"{what} returns features of shape {tuple(outputs.shape)} for a batch of "
+            f"{len(inputs)}: return one row for each"
+        )
+    return outputs
+
+
+def check_frozen(module: nn.Module, inputs: Tensor, what: str) -> None:
+    """Refuse a frozen module that no gradient goes back through to its inputs."""
+    leaf = inputs.clone().requires_grad_()
+    with _explained(what, inputs):
+        outputs = features_of(module, leaf, what)
+        if not _depends(outputs.sum(), leaf):
+            raise InputError(f"no gradient goes through {what} to its inputs: {DETACHED}")
+
+
+def check_trainable(module: nn.Module, inputs: Tensor, what: str, width: int | None = None) -> int:
+    """How many features a module gives, if it can train on learned inputs.
+
+    It is run as matching runs it: as a function of its parameters, whose gradient is differentiated
+    again, in the parameters and in the inputs.
+
+    Args:
+        module: takes the inputs and returns features.
+        inputs: Shape: (2, …)
+        what: the module is, for messages.
+        width: how many features it must give, if that is known.
+
+    Raises:
+        InputError: one sentence on what is wrong, and how to change it.
+    """
+    learned = {n: p.detach().clone() for n, p in module.named_parameters() if p.requires_grad}
+    if not learned:
+        raise InputError(f"nothing can train in {what}: none of its parameters requires a gradient")
+    values, leaf = {n: p.requires_grad_() for n, p in learned.items()}, inputs.clone()
+    leaf.requires_grad_()
+    with _explained(what, inputs), sdpa_kernel(SDPBackend.MATH):
+
+        class Called(nn.Module):
+            def forward(self, given: Tensor) -> Any:
+                return functional_call(module.eval(), values, (given,))
+
+        outputs = features_of(Called(), leaf, what)
+        if width is not None and outputs.shape[1] != width:
+            raise InputError(
+                f"{what} gives {outputs.shape[1]} numbers, and the other side {width}: both must "
+                "end in one joint space"
+            )
+        if not outputs.requires_grad:
+            raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}")
+        _check_second(outputs, list(values.values()), leaf, what)
+    return outputs.shape[1]
+
+
+def _check_second(outputs: Tensor, values: list[Tensor], leaf: Tensor, what: str) -> None:
+    directions = torch.randn(outputs.shape[1], 3, generator=generator("directions"))
+    objective = (F.normalize(outputs, dim=-1) @ directions.to(outputs)).exp().sum()
+    found = torch.autograd.grad(objective, values, create_graph=True, allow_unused=True)
+    reached = [g for g in found if g is not None]
+    if not reached:
+        raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}")
+    if not all(g.isfinite().all() for g in reached):
+        raise InputError(
+            f"the gradients of {what} are not finite on noise: check its forward, and its weights"
+        )
+    product = torch.stack([(g * g.detach()).sum() for g in reached]).sum()
+    if not product.requires_grad:
+        raise InputError(f"{what} {FUSED}")
+    (second, *_) = torch.autograd.grad(product, [leaf, *values], allow_unused=True)
+    if second is None:
+        raise InputError(f"no gradient goes through {what} to its inputs: {DETACHED}")
+
+
+def _depends(value: Tensor, leaf: Tensor) -> bool:
+    if not value.requires_grad:
+        return False
+    return torch.autograd.grad(value, leaf, allow_unused=True)[0] is not None
+
+
+@contextmanager
+def _explained(what: str, inputs: Tensor) -> Iterator[None]:
+    """Say in one sentence what torch, or a module's own code, raises."""
+    try:
+        yield
+    except LorsError:
+        raise
+    except Exception as error:  # a forward of the caller's may raise anything
+        if out_of_memory(error):
+            raise
+        text = " ".join(str(error).split())
+        low = text.lower()
+        if "inplace operation" in low or "in-place operation" in low:
+            raise InputError(f"{what} {IN_PLACE} ({text})") from error
+        if any(sign in low for sign in ("once_differentiable", "not implemented", "double back")):
+            raise InputError(f"{what} {FUSED} ({text})") from error
+        if "does not require grad" in low:
+            raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}") from error
+        shape = tuple(inputs.shape)
+        raise InputError(
+            f"{what} fails on inputs of shape {shape} ({type(error).__name__}: {text})"
+        ) from error
+
+
+def _said(outputs: Any) -> str:
+    if isinstance(outputs, Tensor):
+        return f"a tensor of shape {tuple(outputs.shape)} and type {outputs.dtype}"
+    return f"a {type(outputs).__name__}"
