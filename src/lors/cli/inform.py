@@ -20,12 +20,14 @@ def plan(config: Source, overrides: Overrides = None) -> None:
 
     From a short measurement on this device; neither data nor pretrained weights are needed.
     """
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.runs.plan import plan as measure
 
         display.doing("measuring a few steps")
-        facts = measure(load_config(config, overrides or ()))
+        facts = measure(settings)
     table = Table("", escape(config))
     for name, value in facts.items():
         table.add_row(name, value)

@@ -1,6 +1,7 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
-from lors.compare.run import compare
+from typing import TYPE_CHECKING, Any
+
 from lors.compare.table import (
     load_table,
     narrowed,
@@ -10,6 +11,9 @@ from lors.compare.table import (
     titles,
     transferred,
 )
+
+if TYPE_CHECKING:
+    from lors.compare.run import compare
 
 __all__ = [
     "compare",
@@ -21,3 +25,12 @@ __all__ = [
     "titles",
     "transferred",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use what needs PyTorch, so that a wrong name of a method shows at once."""
+    if name == "compare":
+        from lors.compare.run import compare
+
+        return compare
+    raise AttributeError(f"module 'lors.compare' has no attribute {name!r}")
