@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 import lors.compare.run as running
-from lors.compare import fill_table, own_table, transferred
+from lors.compare import own_table, transferred
+from lors.compare.run import fill_table
 from lors.compare.table import Table, Variant
 from lors.config import load_config
 from lors.evaluation.results import Results

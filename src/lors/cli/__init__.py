@@ -17,7 +17,7 @@ from lors.system.errors import InputError, LorsError, explained, printable
 
 # isort: off
 # The order is that of the commands in the help.
-from lors.cli import make, compare, report, look, share, inform, presets, settings, doctor  # noqa: F401
+from lors.cli import make, compare, report, look, share, inform, presets, settings, check, doctor  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]
@@ -76,5 +76,6 @@ def _joined() -> Iterator[None]:
 
 def _fail(sentence: str) -> None:
     who = f"rank {rank}: " if (rank := os.environ.get("RANK", "0")) != "0" else ""
-    text = f"[bold red]{who}error:[/] {escape(printable(sentence))}"
+    lines = "\n".join(printable(line) for line in sentence.split("\n"))
+    text = f"[bold red]{who}error:[/] {escape(lines)}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

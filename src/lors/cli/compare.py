@@ -77,25 +77,28 @@ def compare(
     if methods == "list":
         _list_methods()
         return
+    from lors import compare as comparison
+
+    changes = list(overrides or ())
+    if table is not None and config is not None:
+        changes.insert(0, config)  # with --table there is no CONFIG: it was the first override
+    chosen, name = _chosen(config, table, scale, methods, budgets)
+    if first_seed:
+        name += f"-from-seed-{first_seed}"
+    if image_trunk is not None:
+        chosen = comparison.transferred(chosen, image_trunk, image_weights)
+    elif image_weights is not None:
+        raise InputError("--image-weights belongs to --image-trunk: give both")
+    chosen.cells([first_seed], changes)  # a mistake shows before PyTorch is loaded
+    out = out or Path("runs") / f"compare-{name}"
     with Display(LOADING) as display:
-        from lors import compare as comparison
+        from lors.compare.run import fill_table
         from lors.show.report import end_with_report
         from lors.system import ranks
 
         display.doing(PREPARING)
-        changes = list(overrides or ())
-        if table is not None and config is not None:
-            changes.insert(0, config)  # with --table there is no CONFIG: it was the first override
-        chosen, name = _chosen(config, table, scale, methods, budgets)
-        if first_seed:
-            name += f"-from-seed-{first_seed}"
-        if image_trunk is not None:
-            chosen = comparison.transferred(chosen, image_trunk, image_weights)
-        elif image_weights is not None:
-            raise InputError("--image-weights belongs to --image-trunk: give both")
-        out = out or Path("runs") / f"compare-{name}"
         every = range(first_seed, first_seed + seeds)
-        records = comparison.fill_table(chosen, out, every, changes, jobs, display).records
+        records = fill_table(chosen, out, every, changes, jobs, display).records
         if ranks.rank() > 0:
             return
     typer.echo((out / "table.md").read_text("utf-8"))

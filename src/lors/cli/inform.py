@@ -19,12 +19,14 @@ def plan(config: Source, overrides: Overrides = None) -> None:
 
     Two iterations on made-up data are measured; neither data nor pretrained weights are needed.
     """
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.runs.plan import plan as measure
 
         display.doing("building networks")
-        found = measure(load_config(config, overrides or ()), display)
+        found = measure(settings, display)
     table = Table("", escape(config))
     for name, value in found.lines():
         table.add_row(name, escape(value), style="bold" if name == "verdict" else "")

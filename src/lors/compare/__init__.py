@@ -1,6 +1,5 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
-from lors.compare.run import fill_table
 from lors.compare.table import (
     load_table,
     narrowed,
@@ -12,7 +11,6 @@ from lors.compare.table import (
 )
 
 __all__ = [
-    "fill_table",
     "load_table",
     "narrowed",
     "own_table",

@@ -82,6 +82,11 @@ class DataConfig(Section):
     pairs: dict[SplitName, Count] = Field(
         default_factory=dict, description="number of pairs per split; default: all there are"
     )
+    skip_bad: bool = Field(
+        False,
+        description="go on without rows that cannot be used, and list them, instead of refusing "
+        "the data",
+    )
     augment: bool = Field(False, description="random crop, flip and RandAugment on real images")
     captions: Literal["one", "each"] = Field(
         "one", description="an epoch shows one drawn caption per image, or each of its captions"

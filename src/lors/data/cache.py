@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import reprlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from lors.data.bad_row import BadRowError
 from lors.data.pairs import Item
 from lors.files.arrays import read_array, write_array, write_blocks
 from lors.files.artifacts import home, remove_leftovers
@@ -25,14 +26,29 @@ from lors.system.progress import Progress
 from lors.system.threads import threaded
 
 __all__ = [
+    "UnreadableError",
     "cache_errors",
     "cached_array",
     "cached_images",
     "fingerprint",
     "item_pixels",
     "made_once",
+    "pixels_or_error",
     "reading_cache",
 ]
+
+
+class UnreadableError(InputError):
+    """Images cannot be decoded.
+
+    Args:
+        message: about the first of them.
+        found: what is wrong, by the place of the item.
+    """
+
+    def __init__(self, message: str, found: Mapping[int, BadRowError] | None = None) -> None:
+        super().__init__(message)
+        self.found = dict(found or {})
 
 
 def fingerprint(*parts: str) -> str:
@@ -56,6 +72,9 @@ def cached_images(items: Sequence[Item], size: int, progress: Progress) -> np.nd
 
     The array is memory-mapped from a file that is named by the content and the size, and written
     on first use.
+
+    Raises:
+        UnreadableError: some cannot be decoded. All were tried, and nothing is written.
     """
     path = home() / "images" / f"{fingerprint(str(size), *(item.key for item in items))}.npy"
     shape = (len(items), 3, size, size)
@@ -134,6 +153,27 @@ def _read(path: Path) -> np.ndarray:
 def _decode(
     items: Sequence[Item], size: int, path: Path, shape: tuple[int, ...], progress: Progress
 ) -> None:
-    images = threaded(partial(item_pixels, size=size), items)
+    images = threaded(partial(pixels_or_error, size=size), items)
     tracked = progress.track(images, "decode images", len(items))
-    write_blocks(path, shape, np.dtype(np.uint8), tracked)
+    write_blocks(path, shape, np.dtype(np.uint8), _all_pixels(tracked, shape[1:]))
+
+
+def pixels_or_error(item: Item, size: int) -> np.ndarray | BadRowError:
+    """The image of an item as ``item_pixels`` gives it, or why it cannot be decoded."""
+    try:
+        return item_pixels(item, size)
+    except BadRowError as error:
+        return error.with_traceback(None)
+
+
+def _all_pixels(
+    images: Iterable[np.ndarray | BadRowError], shape: tuple[int, ...]
+) -> Iterator[np.ndarray]:
+    """The images; after the last one, an error about those that cannot be decoded."""
+    bad: dict[int, BadRowError] = {}
+    for place, image in enumerate(images):
+        if isinstance(image, BadRowError):
+            bad[place] = image
+        yield np.zeros(shape, np.uint8) if isinstance(image, BadRowError) else image
+    if bad:
+        raise UnreadableError(str(next(iter(bad.values()))), bad)
