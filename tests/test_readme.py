@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from lors.cli import app
-from lors.compare import load_table, own_table
+from lors.comparison import load_table, own_table
 from lors.config import load_config
 from lors.runs.folders import saved_results
 from lors.runs.pipeline import run

@@ -16,8 +16,8 @@ from lors.cli.display import LOADING, PREPARING, Display
 from lors.system.errors import InputError, LorsError
 
 if TYPE_CHECKING:
-    from lors.compare.results import Record
-    from lors.compare.table import Table as Comparison
+    from lors.comparison.results import Record
+    from lors.comparison.table import Table as Comparison
 
 METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
 
@@ -77,7 +77,7 @@ def compare(
     if methods == "list":
         _list_methods()
         return
-    from lors import compare as comparison
+    from lors import comparison
 
     changes = list(overrides or ())
     if table is not None and config is not None:
@@ -92,7 +92,7 @@ def compare(
     chosen.cells([first_seed], changes)  # a mistake shows before PyTorch is loaded
     out = out or Path("runs") / f"compare-{name}"
     with Display(LOADING) as display:
-        from lors.compare.run import fill_table
+        from lors.comparison.run import fill_table
         from lors.show.report import end_with_report
         from lors.system import ranks
 
@@ -118,7 +118,7 @@ def _chosen(
     config: str | None, table: str | None, scale: str, methods: str | None, budgets: str | None
 ) -> tuple[Comparison, str]:
     """What to compare, and a name for it."""
-    from lors import compare as comparison
+    from lors import comparison
 
     sizes = _sizes(budgets)
     if table is None:
@@ -155,7 +155,7 @@ def _whole_number(text: str) -> int:
 
 
 def _list_tables() -> None:
-    from lors import compare as comparison
+    from lors import comparison
 
     listed = Table("table", "what it shows", "--scale")
     for name, title in comparison.titles().items():

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-import lors.compare.run as running
-from lors.compare import own_table, transferred
-from lors.compare.run import fill_table
-from lors.compare.table import Table, Variant
+import lors.comparison.run as running
+from lors.comparison import own_table, transferred
+from lors.comparison.run import fill_table
+from lors.comparison.table import Table, Variant
 from lors.config import load_config
 from lors.evaluation.results import Results
 from lors.runs.folders import saved_results

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lors.compare.cell import Cell
-from lors.compare.run import _runs
-from lors.compare.table import (
+from lors.comparison.cell import Cell
+from lors.comparison.run import _runs
+from lors.comparison.table import (
     Table,
     Variant,
     load_table,

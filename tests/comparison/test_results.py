@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lors.compare.results import Record, Reference, write_results
-from lors.compare.table import Table, Variant, load_table, scales, tables
+from lors.comparison.results import Record, Reference, write_results
+from lors.comparison.table import Table, Variant, load_table, scales, tables
 from lors.evaluation.recall import METRICS
 from lors.evaluation.statistic import MeanRecall, Statistic
 

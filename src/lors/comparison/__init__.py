@@ -1,6 +1,6 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
-from lors.compare.table import (
+from lors.comparison.table import (
     load_table,
     narrowed,
     own_table,

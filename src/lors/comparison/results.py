@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from lors.compare.render import Entry, Line, latex, markdown
-from lors.compare.table import Table
+from lors.comparison.render import Entry, Line, latex, markdown
+from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
 from lors.evaluation.results import Results, Row
 from lors.evaluation.statistic import MeanRecall, Recalls, Value

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lors.compare.render import Entry, Line, latex, markdown
+from lors.comparison.render import Entry, Line, latex, markdown
 
 LINES = [
     Line("100 pairs", [Entry(8.31, 0.2, 8.3), Entry(24.06, 1.0, best=True), Entry(published=1.5)]),

@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lors.compare.results import Filled, Record, Reference, lines, reference_note
-from lors.compare.run import fill_table
-from lors.compare.table import Table, Variant, method_variant
+from lors.comparison.results import Filled, Record, Reference, lines, reference_note
+from lors.comparison.run import fill_table
+from lors.comparison.table import Table, Variant, method_variant
 from lors.config.keywords import by_dotted_name
 from lors.config.methods import Method, add_method, find_method
 from lors.data.anything import as_pairs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lors.compare import load_table
+from lors.comparison import load_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "results" / "leaderboard"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lors.compare.references import prepare
-from lors.compare.table import Table, Variant
+from lors.comparison.references import prepare
+from lors.comparison.table import Table, Variant
 from lors.system.progress import Silent
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lors.compare.cell import Cell
-from lors.compare.results import Reference
+from lors.comparison.cell import Cell
+from lors.comparison.results import Reference
 from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.protocol import summarise

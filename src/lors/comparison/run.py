@@ -17,10 +17,10 @@ from pathlib import Path
 import psutil
 import torch
 
-from lors.compare.cell import Cell
-from lors.compare.references import prepare
-from lors.compare.results import Filled, Record, record_of, write_results
-from lors.compare.table import Table
+from lors.comparison.cell import Cell
+from lors.comparison.references import prepare
+from lors.comparison.results import Filled, Record, record_of, write_results
+from lors.comparison.table import Table
 from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.evaluate import evaluate_set

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lors.compare.cell import Cell
-from lors.compare.variant import (
+from lors.comparison.cell import Cell
+from lors.comparison.variant import (
     Variant,
     configured,
     matcher_options,
@@ -107,9 +107,9 @@ class Table(BaseModel):
 @cache
 def tables() -> Mapping[str, Mapping[str, Any]]:
     """What the file of every table of the paper says, by name."""
-    names = sorted(path.name for path in (files("lors.compare") / "tables").iterdir())
+    names = sorted(path.name for path in (files("lors.comparison") / "tables").iterdir())
     return {
-        name.removesuffix(".yaml"): package_data("lors.compare", f"tables/{name}")
+        name.removesuffix(".yaml"): package_data("lors.comparison", f"tables/{name}")
         for name in names
         if name.endswith(".yaml")
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lors.compare import load_table, scales, tables
+from lors.comparison import load_table, scales, tables
 from lors.config import load_config
 
 HEADS = ["flickr8k-heads-100", "flickr8k-heads-200", "flickr8k-heads-500"]
