@@ -30,11 +30,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import lors.comparison  # what the commands import late: forked processes find it there
 import torch
 from rich.console import Console
 from rich.table import Table
 
+import lors.comparison  # what the commands import late: forked processes find it there
 import lors.show.report  # noqa: F401
 from lors.__main__ import main as command
 from lors.files.artifacts import open_artifact

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-from lors.cli.app import app, console, end_interrupted
+from lors.cli.app import app, console, end_interrupted, without_plugins
 from lors.cli.display import Display
 from lors.system.errors import InputError, LorsError, explained, printable
 
@@ -60,7 +60,8 @@ def _joined() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         yield
         return
-    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    _, words = without_plugins(sys.argv[1:])
+    command = next((word for word in words if not word.startswith("-")), "")
     if command not in DIVIDED:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
     console.quiet = os.environ["RANK"] != "0"

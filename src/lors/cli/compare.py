@@ -164,9 +164,9 @@ def _list_tables() -> None:
 
 
 def _list_methods() -> None:
-    from lors.config import methods
+    from lors.config.methods import methods, own_methods
 
-    for name, method in methods().items():
+    for name, method in {**methods(), **own_methods()}.items():
         console.print(f"[bold]{name}[/], in tables {escape(method.label)}", highlight=False)
         for text in filter(None, (method.about, method.paper)):
             console.print(Padding(escape(text), (0, 0, 0, 4)), highlight=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lors.config.types import Section
 
@@ -40,6 +40,12 @@ class MatchingOptions(Section):
     batch_options: ClassVar[tuple[str, ...]] = ()
 
     kind: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For worker processes, which find the class by the matcher's name."""
+        from lors.config.options import matching_options  # which needs what is here
+
+        return matching_options, (self.model_dump(),)
 
     def snapshots(self, epochs: int) -> set[int]:
         """The epochs of experts that it reads, of 0 to ``epochs``.

@@ -30,7 +30,7 @@ from lors.config.types import (
     weights,
 )
 from lors.system.errors import InputError, suggestion
-from lors.system.registry import OWN
+from lors.system.registry import FROM_PLUGIN, OWN
 
 __all__ = [
     "DataConfig",
@@ -49,7 +49,7 @@ def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
     known = [*STARTS, *SELECTIONS]
     if name not in known:
-        raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
+        raise InputError(f"unknown start {name!r}{suggestion(name, known)}{FROM_PLUGIN}")
     return name
 
 
