@@ -26,7 +26,7 @@ from lors.losses import Loss
 from lors.runs.distill import Network, call_folder, configured
 from lors.system.errors import InputError
 from lors.system.progress import Progress
-from lors.system.showing import as_progress
+from lors.system.showing import showing_progress
 
 __all__ = ["Comparison", "compare"]
 
@@ -158,30 +158,30 @@ def compare(
     Raises:
         InputError: bad input, in one sentence, before any work starts.
     """
-    shown = as_progress(progress)
-    real = as_pairs(data, texts, owner=owner, val=val, test=test, progress=shown)
-    budgets = [pairs] if isinstance(pairs, int) else list(dict.fromkeys(pairs))
-    chosen = [add_method(m) if isinstance(m, Method) else find_method(m) for m in methods]
-    if not chosen or not budgets:
-        raise InputError("give one or more methods, and one or more numbers of pairs")
-    plain = configured(
-        real, pairs=min(budgets), method="lors", encoder=encoder, model=model, loss=loss
-    )
-    settings = _for_all(options, chosen)
-    with call_folder(out) as folder:
-        write_text(folder / BASE, plain.yaml())
-        rows = [
-            Variant(
-                label=f"{budget} pairs", preset=str(folder / BASE), set={"distill.budget": budget}
-            )
-            for budget in budgets
-        ]
-        columns = tuple(method_variant(method.name) for method in chosen)
-        table = Table(title="Methods on one budget", rows=tuple(rows), columns=columns)
-        filled = fill_table(
-            table, folder / "comparison", range(seeds), settings, 0, shown, pairs=real
+    with showing_progress(progress) as shown, call_folder(out) as folder:
+        real = as_pairs(data, texts, owner=owner, val=val, test=test, progress=shown)
+        budgets = [pairs] if isinstance(pairs, int) else list(dict.fromkeys(pairs))
+        chosen = [add_method(m) if isinstance(m, Method) else find_method(m) for m in methods]
+        if not chosen or not budgets:
+            raise InputError("give one or more methods, and one or more numbers of pairs")
+        plain = configured(
+            real, pairs=min(budgets), method="lors", encoder=encoder, model=model, loss=loss
         )
+        write_text(folder / BASE, plain.yaml())
+        table = _table(folder / BASE, chosen, budgets)
+        settings = _for_all(options, chosen)
+        out = folder / "comparison"
+        filled = fill_table(table, out, range(seeds), settings, 0, shown, pairs=real)
     return Comparison(filled)
+
+
+def _table(base: Path, methods: Sequence[Method], budgets: Sequence[int]) -> Table:
+    rows = (
+        Variant(label=f"{budget} pairs", preset=str(base), set={"distill.budget": budget})
+        for budget in budgets
+    )
+    columns = (method_variant(method.name) for method in methods)
+    return Table(title="Methods on one budget", rows=tuple(rows), columns=tuple(columns))
 
 
 def _for_all(options: dict[str, Any], chosen: Sequence[Method]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lors.config import DataConfig
-from lors.data.cache import fingerprint
 from lors.data.captions import Words
 from lors.data.embeddings import GivenEmbeddings, given_split
 from lors.data.pairs import Decoded
@@ -17,6 +16,7 @@ from lors.data.problems import collecting
 from lors.data.rows import check_rows, text_counts, unmatched
 from lors.data.shards import Shard, ShardedRows
 from lors.data.splitting import split_indices
+from lors.files.cache import fingerprint
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lors.data.cache import fingerprint, made_once, reading_cache
 from lors.files.arrays import read_array, write_blocks
 from lors.files.artifacts import home
+from lors.files.cache import fingerprint, made_once, reading_cache
 from lors.system.errors import InputError, out_of_memory
 from lors.system.progress import Progress
 

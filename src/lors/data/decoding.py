@@ -10,10 +10,11 @@ import numpy as np
 
 from lors.config import DataConfig
 from lors.data.bad_row import BadRowError
-from lors.data.cache import UnreadableError, cache_errors, cached_images, fingerprint
+from lors.data.decoded import UnreadableError, cached_images
 from lors.data.pairs import Decoded, Item, Split
 from lors.data.problems import Problems, collecting
 from lors.files.artifacts import home, write_text
+from lors.files.cache import cache_errors, fingerprint
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 

@@ -26,7 +26,6 @@ from pathlib import Path
 import numpy as np
 
 from lors.config import DataConfig
-from lors.data.cache import fingerprint
 from lors.data.captions import ShardedCaptions, Words, words_of
 from lors.data.files import root_folder
 from lors.data.pairs import Decoded, Split
@@ -36,6 +35,7 @@ from lors.data.problems import collecting
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.source import Shapes, Source
 from lors.data.splitting import split_indices
+from lors.files.cache import fingerprint
 from lors.files.digests import file_digests
 from lors.system.errors import InputError, suggestion
 from lors.system.progress import Progress, Silent

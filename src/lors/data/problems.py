@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lors.config import DataConfig
 from lors.data.bad_row import BadRowError
-from lors.data.cache import cache_errors, fingerprint
 from lors.files.artifacts import home
+from lors.files.cache import cache_errors, fingerprint
 from lors.files.tables import write_csv
 from lors.system.errors import InputError, printable, shortened
 from lors.system.progress import Progress

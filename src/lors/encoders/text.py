@@ -9,8 +9,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig, names
-from lors.data.cache import cached_array, fingerprint
 from lors.files import artifacts
+from lors.files.cache import cached_array, fingerprint
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 from lors.system.registry import Registry

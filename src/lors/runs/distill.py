@@ -21,7 +21,7 @@ from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
 from lors.system.errors import InputError
 from lors.system.progress import Progress
-from lors.system.showing import as_progress
+from lors.system.showing import showing_progress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -96,12 +96,19 @@ def distill(
     Raises:
         InputError: bad input, in one sentence, before any work starts.
     """
-    shown = as_progress(progress)
-    real = as_pairs(data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown)
-    config = configured(
-        real, pairs=pairs, method=method, encoder=encoder, model=model, loss=loss, options=options
-    )
-    with call_folder(out) as folder:
+    with showing_progress(progress) as shown, call_folder(out) as folder:
+        real = as_pairs(
+            data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown
+        )
+        config = configured(
+            real,
+            pairs=pairs,
+            method=method,
+            encoder=encoder,
+            model=model,
+            loss=loss,
+            options=options,
+        )
         run(config, folder, shown, references=False, pairs=real, evaluate=False)
         return DistilledSet.load(folder / SET)
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from lors.config import Config, DataConfig, difference
 from lors.data.bad_row import BadRowError
-from lors.data.cache import pixels_or_error
+from lors.data.decoded import pixels_or_error
 from lors.data.embeddings import ENCODED, SHARDS
 from lors.data.files import root_folder
 from lors.data.pairs import Item

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lors.data.cache import cached_array, cached_images, fingerprint
+from lors.data.decoded import cached_images
 from lors.data.pairs import Item
 from lors.files import arrays
+from lors.files.cache import cached_array, fingerprint
 from lors.system.errors import InputError, LorsError
 from lors.system.progress import Silent
 
