@@ -24,7 +24,7 @@ from torch import nn
 import lors
 from lors.encoders import EncodedSplit
 from lors.encoders.heads import HEADS
-from lors.evaluation.results import Statistic
+from lors.evaluation.statistic import Statistic
 from lors.losses import LOSSES
 from lors.runs.opened import Run
 

@@ -9,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from lors.cli import app, main
-from lors.config import presets
 
 runner = CliRunner()
 
@@ -35,6 +34,7 @@ def call(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
         "plan",
         "info",
         "presets",
+        "settings",
     ],
 )
 def test_every_command_has_help(command: str) -> None:
@@ -60,12 +60,6 @@ def test_help_needs_nothing_slow() -> None:
 def test_help_says_in_a_line_what_each_command_does() -> None:
     for command in ([], ["analyze"]):
         assert "..." not in runner.invoke(app, [*command, "--help"]).output.partition("Commands")[2]
-
-
-def test_presets_lists_all_and_prints_one() -> None:
-    listed = runner.invoke(app, ["presets"]).output
-    assert all(name in listed for name in presets() if not name.endswith("-base"))
-    assert runner.invoke(app, ["presets", "tiny"]).output == presets()["tiny"]
 
 
 def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant, load_table, scales, tables
 from lors.evaluation.recall import METRICS
-from lors.evaluation.results import MeanRecall, Statistic
+from lors.evaluation.statistic import MeanRecall, Statistic
 
 FULL_DATA = MeanRecall(mean=Statistic(mean=43.21, std=0.5))
 REFERENCE = Reference(rows=["a", "b"], columns=["x"], recall=FULL_DATA)

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lors.config import Config, find_method, load_config, methods, presets
+from lors.config import Config, Method, find_method, load_config, methods, presets
 from lors.config.matchers import HindsightOptions, TrajectoryOptions
 from lors.config.methods import OF_TRAJECTORIES, UNLESS_SAID, USUAL
 from lors.setting.resolve import resolve
 from lors.system.errors import InputError
 
+ROOT = Path(__file__).resolve().parents[2]
 HEADS = ["encoder.scope=heads", "encoder.image_head=linear", "experts.epochs=10"]
 
 
@@ -160,3 +162,21 @@ def test_a_learned_similarity_can_be_added_to_any_method() -> None:
         changed = {key for key, value in learned.items() if plain[key] != value}
         assert changed == {"loss", "similarity.kind"}
         resolve(load_config("flickr8k-heads-100", method=f"{name}-lors"))
+
+
+@pytest.mark.parametrize("method", methods().values(), ids=lambda method: method.name)
+def test_a_method_says_what_it_does_and_where_from(method: Method) -> None:
+    assert method.about.endswith(".")
+    assert len(method.about) <= 110
+    assert method.label
+    if method.paper.startswith("docs/"):
+        assert (ROOT / method.paper).exists()
+    else:
+        assert re.fullmatch(r"(https://\S+)?", method.paper)
+
+
+def test_a_base_gives_its_settings_and_its_paper() -> None:
+    lors, r5 = methods()["lors-wbce"], methods()["lors-r5"]
+    assert r5.settings == {**lors.settings, "similarity.rank": 5}
+    assert r5.paper == lors.paper
+    assert r5.about != lors.about

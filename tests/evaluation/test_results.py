@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from lors.config import load_config
 from lors.evaluation.recall import METRICS
-from lors.evaluation.results import Recalls, Results, Row, Statistic, other_readings
+from lors.evaluation.results import Results, Row, other_readings
+from lors.evaluation.statistic import Recalls, Statistic
 from lors.runs.folders import read_results, saved_results
 from lors.system.errors import InputError
 

@@ -21,7 +21,8 @@ from lors.data.cache import cached_images
 from lors.data.pairs import Item
 from lors.encoders.given_text import GivenText
 from lors.evaluation.recall import METRICS
-from lors.evaluation.results import Readings, Recalls, Results, Row, Statistic
+from lors.evaluation.results import Readings, Results, Row
+from lors.evaluation.statistic import Recalls, Statistic
 from lors.runs.card import card
 from lors.runs.folders import CONFIG, LOG, RESULTS, SET, read_results
 from lors.runs.info import describe

@@ -124,7 +124,7 @@ def efficiency(
     """Seconds per iteration and peak memory. With the learned similarity and without."""
     with Display(LOADING) as display:
         from lors.config import load_config
-        from lors.evaluation.results import plus_minus
+        from lors.evaluation.statistic import plus_minus
         from lors.show.analysis.efficiency import efficiency as measure
 
         display.doing(PREPARING)

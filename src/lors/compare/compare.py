@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from lors.config.keywords import by_dotted_name
 from lors.config.methods import Method, add_method, find_method
 from lors.data.anything import as_pairs
 from lors.encoders.own import Encoder
+from lors.evaluation.frames import data_frame, html_table
 from lors.evaluation.recall import METRICS
 from lors.files.artifacts import write_text
 from lors.losses import Loss
@@ -105,30 +105,18 @@ class Comparison:
         return shown.getvalue().rstrip()
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in ("mean recall", *self._labels()))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_marked(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._grid()
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        lines = [["mean recall", *self._labels()], *self._grid()]
+        return html_table(lines, self.filled.table.title, self._notes())
 
     def to_pandas(self) -> Any:
-        """A data frame with a line for each method, budget and seed.
-
-        Raises:
-            InputError: pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("to_pandas needs the package pandas: pip install pandas") from None
-        rows = [
-            {"pairs": _budget(r.row), "method": r.column, "seed": r.seed}
-            | {name: asdict(r)[name] for name in ("mean", *METRICS, "storage", "seconds")}
-            for r in self.records
-        ]
-        return pandas.DataFrame(rows)
+        """A data frame with a line for each method, budget and seed."""
+        return data_frame(
+            [
+                {"pairs": _budget(r.row), "method": r.column, "seed": r.seed}
+                | {name: asdict(r)[name] for name in ("mean", *METRICS, "storage", "seconds")}
+                for r in self.records
+            ]
+        )
 
 
 def compare(
@@ -214,10 +202,3 @@ def _for_all(options: dict[str, Any], chosen: Sequence[Method]) -> list[str]:
 
 def _budget(row: str) -> int:
     return int(row.split()[0])
-
-
-def _marked(cell: str) -> str:
-    """A cell as HTML, bold where Markdown is."""
-    if cell.startswith("**"):
-        return f"<b>{html.escape(cell.strip('*'))}</b>"
-    return html.escape(cell)

@@ -15,7 +15,7 @@ from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.protocol import summarise
 from lors.evaluation.references import full_data
-from lors.evaluation.results import MeanRecall, Recalls
+from lors.evaluation.statistic import MeanRecall, Recalls
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.setting import setting_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lors.evaluation.results import plus_minus
+from lors.evaluation.statistic import plus_minus
 
 __all__ = ["Entry", "Line", "latex", "markdown"]
 

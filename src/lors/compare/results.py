@@ -11,7 +11,8 @@ from pathlib import Path
 from lors.compare.render import Entry, Line, latex, markdown
 from lors.compare.table import Table
 from lors.evaluation.recall import METRICS, metric_label
-from lors.evaluation.results import MeanRecall, Recalls, Results, Row, Value
+from lors.evaluation.results import Results, Row
+from lors.evaluation.statistic import MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 

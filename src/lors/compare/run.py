@@ -24,7 +24,8 @@ from lors.compare.table import Table
 from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.evaluate import evaluate_set
-from lors.evaluation.results import Results, Row, Value
+from lors.evaluation.results import Results, Row
+from lors.evaluation.statistic import Value
 from lors.files import artifacts
 from lors.runs.folders import SET, check_folder
 from lors.runs.pipeline import run

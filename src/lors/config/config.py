@@ -47,9 +47,8 @@ class Config(Section):
     loss: LossName = Field("wbce", description="the contrastive loss on synthetic pairs")
     scorer: str = Field(
         "expert",
-        description="what scores how well an image and a caption fit, for CLIP scores and a fixed "
-        "S: expert (the first one), open_clip:ARCHITECTURE/TAG, or given (embeddings of one joint "
-        "space)",
+        description="what scores how well image and caption fit, for CLIP scores and a fixed S: "
+        "expert (the first), open_clip:ARCHITECTURE/TAG, or given (embeddings of a joint space)",
     )
     trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_names)] = Field(
         (), description="where else metrics, images and tables of a run go"

@@ -1,4 +1,4 @@
-"""Every setting with its type, its default and its meaning."""
+"""Every setting with its type, default and meaning, read from the classes that check them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _of_model(
 ) -> Iterable[DescribedSection]:
     """A section, and those within it."""
     prefix = name if prefix is None else prefix
-    own: list[Described] = []
+    own: list[DescribedSetting] = []
     inner: list[DescribedSection] = []
     for field, info in model.model_fields.items():
         dotted = f"{prefix}.{field}" if prefix else field
@@ -132,7 +132,9 @@ def _section(annotation: Any) -> type[BaseModel] | None:
 
 
 def _first_line(model: type[BaseModel]) -> str:
-    return (model.__doc__ or "").partition("\n")[0]
+    """Of what the class says, or the one that it was made from."""
+    texts = (each.__doc__ for each in model.__mro__)
+    return next(filter(None, texts)).partition("\n")[0]
 
 
 def _type(info: FieldInfo) -> str:

@@ -22,7 +22,7 @@ def explained(name: str) -> str:
     What a base says has its name behind it; settings that nobody names have their defaults.
 
     >>> print(explained("features").partition("description")[0])
-    # features-lors, then hindsight, then features: each changes what those before it say
+    # features-lors, then hindsight, then features: each changes those before it
     <BLANKLINE>
 
     Raises:
@@ -36,7 +36,7 @@ def explained(name: str) -> str:
         layers[layer] = own
     head = ""
     if len(layers) > 1:
-        text = f"{', then '.join(layers)}: each changes what those before it say"
+        text = f"{', then '.join(layers)}: each changes those before it"
         head = textwrap.fill(text, 78, initial_indent="# ", subsequent_indent="# ") + "\n"
     ordered = {key: values[key] for key in Config.model_fields if key in values} | values
     lines = list(_lines(ordered, layers, name))
@@ -48,6 +48,7 @@ def explained(name: str) -> str:
 def explained_method(method: Method) -> str:
     """What a method is, where to read about it, and what it sets.
 
+    >>> from lors.config import find_method
     >>> print(explained_method(find_method("lors-r5")).splitlines()[0])
     LoRS, r = 5: LoRS with a similarity of rank 5.
     """

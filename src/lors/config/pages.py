@@ -47,9 +47,9 @@ def presets_page() -> str:
     parts = [
         "# Presets and methods",
         WRITTEN,
-        "`lors distill NAME` runs a preset, `lors presets NAME` shows its settings and which of "
-        "its bases each comes from. Recall is the mean of IR and TR@1/5/10 in percent, as published "
-        "or as measured here; full data is what training on all real pairs reaches.",
+        "`lors distill NAME` runs a preset, `lors presets NAME` shows its settings and where each "
+        "comes from. Recall is the mean of IR and TR@1/5/10 in percent, as published or "
+        "as measured here; full data is what training on all real pairs reaches.",
     ]
     for title, group in groups().items():
         names = [name for name in group if not name.endswith("-base")]

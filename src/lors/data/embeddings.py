@@ -30,7 +30,7 @@ from lors.data.files import root_folder
 from lors.data.pairs import Decoded, Split
 from lors.data.patterns import matching_files
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
-from lors.data.source import Source
+from lors.data.source import Shapes, Source
 from lors.data.splitting import split_indices
 from lors.files.arrays import read_array, read_tensor
 from lors.files.digests import file_digests
@@ -42,6 +42,7 @@ __all__ = [
     "SHARDS",
     "SOURCE",
     "GivenEmbeddings",
+    "embedding_shapes",
     "given_split",
     "load_embeddings",
     "owner_counts",
@@ -105,6 +106,21 @@ def load_embeddings(config: DataConfig, progress: Progress) -> Decoded:
             for name, (given, rows) in chosen.items()
         },
     )
+
+
+def embedding_shapes(config: DataConfig) -> Shapes:
+    """How many there are and how long they are, by the headers of the files alone."""
+    root = root_folder(config)
+    found = {}
+    for split, sides in _patterns(root, config).items():
+        for side in ("images", "texts"):
+            where = f"data.annotations.{SPLITS[split]}{side}"
+            files = matching_files(root, sides[side], where)
+            found[split, side] = [_opened(path, side).shape for path in files]
+    counts = {split: sum(shape[0] for shape in found[split, "images"]) for split, _ in found}
+    _, train = split_indices(counts, config)["train"]
+    widths = (found["train", side][0][-1] for side in ("images", "texts"))
+    return Shapes(len(train), *widths)
 
 
 def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
@@ -248,10 +264,9 @@ def _held(rows: ShardedRows) -> Features:
 
 def _read(path: Path, side: str) -> np.ndarray:
     """An array of floating-point numbers that are finite as float32, too."""
-    array = read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
+    array = _opened(path, side)
     largest = float(np.finfo(np.float32).max)  # NaN is in no range either
-    real = np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0
-    if not real or not all(
+    if not all(
         -largest <= float(block.min()) <= float(block.max()) <= largest
         for block in Shard.of(array, path).blocks()
     ):
@@ -259,4 +274,12 @@ def _read(path: Path, side: str) -> np.ndarray:
     return array
 
 
-SOURCE = Source(load_embeddings, features=True)
+def _opened(path: Path, side: str) -> np.ndarray:
+    """An array of floating-point numbers, memory-mapped: none of them is read."""
+    array = read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
+    if not (np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0):
+        raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
+    return array
+
+
+SOURCE = Source(load_embeddings, features=True, shapes=embedding_shapes)

@@ -14,7 +14,8 @@ from torch import Tensor
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
 from lors.evaluation.recall import METRICS, Recall, recall
-from lors.evaluation.results import Readings, Recalls, Statistic
+from lors.evaluation.results import Readings
+from lors.evaluation.statistic import Recalls, Statistic
 from lors.losses import Loss
 from lors.sets.synthetic import SyntheticPairs
 from lors.system import ranks

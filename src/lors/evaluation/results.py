@@ -1,4 +1,4 @@
-"""What networks reach that were trained on a set: statistics, recalls, rows and results as values.
+"""What networks reach that were trained on a set: rows and results as values.
 
 Files of results hold the same values, and nothing in a file is believed unchecked:
 ``model_validate`` reads what ``content`` gives.
@@ -6,31 +6,26 @@ Files of results hold the same values, and nothing in a file is believed uncheck
 
 from __future__ import annotations
 
-import statistics
+import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.frames import data_frame, html_table
+from lors.evaluation.statistic import LABELS, Finite, Recalls, Statistic, Value
 
 __all__ = [
     "DISTILLED",
     "FULL_DATA",
-    "LABELS",
     "MADE",
     "RANDOM_PAIRS",
     "SELECTED",
     "TITLE",
-    "MeanRecall",
     "Readings",
-    "Recalls",
     "Results",
     "Row",
-    "Statistic",
-    "Value",
     "other_readings",
-    "plus_minus",
     "recall_table",
 ]
 
@@ -41,109 +36,14 @@ DISTILLED, SELECTED = "distilled set", "selected set"
 MADE = (DISTILLED, SELECTED)
 """Names of the row of the set that a run made."""
 
-LABELS = (*map(metric_label, METRICS), "mean")
-"""Of the six recalls and their mean, in the order of tables."""
-
 TITLE = "Recall on the test split (%), epoch chosen on val"
 
 OTHERS = {"last": "mean, last epoch", "legacy": "mean, best on test (legacy)"}
 """Readings besides the epoch chosen on val, and their titles in tables."""
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Exact = Annotated[int, Field(ge=0, le=2**53)]
 """Stays an integer when it is read and written again."""
-
-
-def plus_minus(mean: float, deviation: float | None, form: str = ".1f", mark: str = "±") -> str:
-    r"""A mean and its deviation as every table, card and page shows them.
-
-    Args:
-        mean: the number.
-        deviation: of it; None: the number stands alone.
-        form: of both, as in ``format``; a sign is for the mean only.
-        mark: between them.
-
-    >>> plus_minus(43.71, 0.5), plus_minus(43.71, None)
-    ('43.7 ± 0.5', '43.7')
-    >>> plus_minus(2, 0.25, "+.2f", r"$\pm$")
-    '+2.00 $\\pm$ 0.25'
-    """
-    text = format(mean, form)
-    return text if deviation is None else f"{text} {mark} {format(deviation, form.lstrip('+'))}"
-
-
-class Value(BaseModel):
-    """Immutable; fields beyond those named are kept, as a newer version may write them."""
-
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-
-    def content(self) -> dict[str, Any]:
-        """As files hold it: plain values, ready for JSON, without what is not known."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
-
-
-class Statistic(Value):
-    """A number over networks: its mean and standard deviation, in percent for recalls.
-
-    >>> found = Statistic.of([43.0, 44.0])
-    >>> found.mean
-    43.5
-    >>> print(found)
-    43.5 ± 0.7
-    """
-
-    mean: Finite
-    std: Finite
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Statistic:
-        """The statistic of some values; a single one deviates by 0."""
-        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-        return cls(mean=statistics.fmean(values), std=deviation)
-
-    def __str__(self) -> str:
-        return plus_minus(self.mean, self.std)
-
-
-class MeanRecall(Value):
-    """The mean of the six recalls, where the others may be missing.
-
-    Args:
-        mean: over networks.
-    """
-
-    mean: Statistic
-
-
-class Recalls(Value):
-    """Six recalls and their mean, each over networks and in percent.
-
-    Args:
-        ir1: image retrieval at 1: captions query images. And so on.
-        tr1: text retrieval at 1: images query captions. And so on.
-        mean: of the six, the field's single figure.
-
-    >>> ten = Statistic(mean=10.0, std=1.0)
-    >>> recalls = Recalls(ir1=ten, ir5=ten, ir10=ten, tr1=ten, tr5=ten, tr10=ten, mean=ten)
-    >>> recalls.ir1.mean
-    10.0
-    >>> print(recalls.by_label()["IR@1"])
-    10.0 ± 1.0
-    """
-
-    ir1: Statistic
-    ir5: Statistic
-    ir10: Statistic
-    tr1: Statistic
-    tr5: Statistic
-    tr10: Statistic
-    mean: Statistic
-
-    def by_label(self) -> dict[str, Statistic]:
-        """All of them by the names of tables: IR@1, …, TR@10, mean."""
-        names = (*METRICS, "mean")
-        return {label: getattr(self, n) for label, n in zip(LABELS, names, strict=True)}
 
 
 class Readings(Value):
@@ -197,6 +97,16 @@ class Row(Value):
         """The field's single figure: the mean of six recalls, averaged over networks."""
         return self.recall.mean.mean
 
+    def numbers(self) -> dict[str, float]:
+        """Its numbers by name, for data frames."""
+        found: dict[str, float] = {"pairs": self.pairs, "storage": self.storage}
+        for label, each in self.recall.by_label().items():
+            found |= {label: each.mean, f"{label} deviation": each.std}
+        return found
+
+    def _repr_html_(self) -> str:
+        return html_table(recall_table({"set": self}), TITLE)
+
     def __str__(self) -> str:
         return (
             f"mean recall {self.recall.mean} of {self.networks} networks, each trained on "
@@ -249,6 +159,13 @@ class Results(Value):
         padded = [_padded(heads, str.ljust), *(_padded(column, str.rjust) for column in columns)]
         lines = map("  ".join, zip(*padded, strict=True))
         return "\n".join([TITLE, *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(recall_table(self.rows), TITLE) if self.rows else html.escape(str(self))
+
+    def to_pandas(self) -> Any:
+        """A data frame with a line for each row, and means and deviations as columns."""
+        return data_frame({name: row.numbers() for name, row in self.rows.items()})
 
     @property
     def distilled(self) -> Row:

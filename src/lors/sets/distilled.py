@@ -14,17 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from lors.config import Config, load_config
+from lors.config import Config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
-from lors.encoders.text import kind_of, restore_text_trunk
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
-from lors.sets.checks import STANDARDS, check_pairs, check_sizes
+from lors.sets.checks import STANDARDS, check_sizes
 from lors.sets.loading import PairDataset, pair_loader
+from lors.sets.saved import restored_parts, saved_parts
 from lors.sets.synthetic import SyntheticPairs
-from lors.similarity import build_similarity
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import generator
@@ -252,26 +251,7 @@ class DistilledSet:
 
     def save(self, path: str | Path) -> None:
         """Write the set as one safetensors file with a JSON header."""
-        trunk_header, trunk_tensors = self.text_trunk.state()
-        header = {
-            "config": self.config.model_dump(mode="json"),
-            "pairs": len(self),
-            "storage": self.storage(),
-            "mean": self.mean,
-            "std": self.std,
-            "image_trunk": self.image_trunk,
-            "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
-            "versions": artifacts.versions(),
-            "captions": self.captions,
-        }
-        groups = {"text_trunk": trunk_tensors}
-        for name in STANDARDS:
-            standard = getattr(self, name)
-            if standard is not None:
-                groups[name] = standard.state_dict()
-        tensors = dict(self.pairs.state_dict())
-        tensors |= {f"{group}.{k}": t for group, ts in groups.items() for k, t in ts.items()}
-        artifacts.save(Path(path), KIND, header, tensors)
+        artifacts.save(Path(path), KIND, *saved_parts(self))
 
     @classmethod
     def load(cls, path: str | Path) -> DistilledSet:
@@ -282,33 +262,6 @@ class DistilledSet:
         """
         header, tensors = artifacts.load(Path(path), KIND)
         with restoring(path):
-            return cls._restore(header, tensors)
-
-    @classmethod
-    def _restore(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> DistilledSet:
-        config, count = load_config(header["config"]), header["pairs"]
-        groups: dict[str, dict[str, Tensor]] = {g: {} for g in ("text_trunk", *STANDARDS, "")}
-        for name, tensor in tensors.items():
-            group, _, rest = name.partition(".")
-            known = group in groups
-            groups[group if known else ""][rest if known else name] = tensor
-        own = groups[""]
-        check_pairs(config, count, own)
-        similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
-        pairs = SyntheticPairs(own["images"], own["texts"], similarity)
-        pairs.load_state_dict(own)
-        saved = header["text_trunk"]
-        trunk = restore_text_trunk(saved["kind"], config.encoder, saved, groups["text_trunk"])
-        standards = {name: Standard(**groups[name]) for name in STANDARDS if groups[name]}
-        made = cls(
-            pairs,
-            config,
-            trunk,
-            tuple(header["mean"]),
-            tuple(header["std"]),
-            header["image_trunk"],
-            captions=tuple(header.get("captions") or ()),
-            **standards,
-        )
-        check_sizes(made)
-        return made
+            made = cls(**restored_parts(header, tensors))
+            check_sizes(made)
+            return made

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lors.evaluation.results import LABELS, Row
+from lors.evaluation.results import Row
+from lors.evaluation.statistic import LABELS
 from lors.sets.distilled import DistilledSet, as_pixels
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting

@@ -9,7 +9,7 @@ import pytest
 from lors.compare.results import Record, Reference, write_results
 from lors.compare.table import Table, Variant
 from lors.evaluation.recall import METRICS
-from lors.evaluation.results import MeanRecall, Statistic
+from lors.evaluation.statistic import MeanRecall, Statistic
 from lors.show.report.comparison import comparison_content, is_comparison
 from lors.system.errors import InputError
 from tests.show.report.reading import blocks_of, section_of

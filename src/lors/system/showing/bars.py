@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
@@ -12,8 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from lors.cli.work import Clock, Work, Works, duration
 from lors.system.errors import printable
+from lors.system.showing.work import Clock, Work, duration
+from lors.system.showing.works import Works
 
 __all__ = ["Bars"]
 
@@ -36,30 +39,38 @@ class Bars(Works):
 
     def __init__(self, console: Console, clock: Clock | None = None) -> None:
         super().__init__(clock or console.get_time)
-        self.rows = Rows(
+        self._console = console
+        self._tasks: dict[Work, TaskID] = {}
+        self.rows = self._no_rows()
+
+    def _no_rows(self) -> Rows:
+        return Rows(
             _What(Column(overflow="ellipsis")),
             _Bar(Column(no_wrap=True)),
             _Count(Column(no_wrap=True, justify="right")),
             _Time(Column(no_wrap=True)),
             _FactsColumn(Column(ratio=1, no_wrap=True)),
-            console=console,
+            console=self._console,
             expand=True,
             get_time=self._clock,
+            # Other output goes above the rows, but stays in a file if it goes there.
+            redirect_stdout=_is_terminal(sys.stdout),
+            redirect_stderr=_is_terminal(sys.stderr),
         )
-        self._tasks: dict[Work, TaskID] = {}
 
-    def start(self) -> None:
-        """Begin to show rows."""
+    def _open(self) -> None:
+        self.rows = self._no_rows()  # those of before are left where they are
         self.rows.start()
 
-    def stop(self) -> None:
+    def _close(self) -> None:
         """Leave the rows as they are, without what could not be counted."""
         self._forget_uncounted()
         self.rows.stop()
+        self._tasks.clear()
 
     def say(self, text: str) -> None:
         """See ``lors.system.progress.Progress``."""
-        self.rows.console.print(printable(text), markup=False, highlight=False)
+        self._console.print(printable(text), markup=False, highlight=False)
 
     def _begin(self, what: str, total: int, done: int) -> Work:
         work = super()._begin(what, total, done)
@@ -74,20 +85,25 @@ class Bars(Works):
 
     def _end(self, work: Work) -> None:
         """Keep the row of finished work; rows within it, or of what was not counted, go."""
-        task = self._tasks.pop(work)
-        self.rows.stop_task(task)
-        if not work.total or work is not self._works[0]:
-            self.rows.remove_task(task)
+        for ended in self._works[self._works.index(work) :]:
+            task = self._tasks.pop(ended)
+            self.rows.stop_task(task)
+            if not ended.total or ended is not self._works[0]:
+                self.rows.remove_task(task)
         super()._end(work)
 
     def _make_room(self) -> None:
         """Let the oldest finished rows scroll away; rows below the screen would not be seen."""
-        console, under_way = self.rows.console, self._tasks.values()
+        console, under_way = self._console, self._tasks.values()
         finished = [task for task in self.rows.tasks if task.id not in under_way]
         excess = len(self.rows.tasks) + SPARE - console.height
         for task in finished[: max(0, excess)]:
             console.print(self.rows.make_tasks_table([task]))
             self.rows.remove_task(task.id)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 class _What(ProgressColumn):

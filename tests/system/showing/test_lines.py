@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from lors.cli.lines import LONGEST_SILENCE, Lines
-from tests.cli.test_work import Clock
+from lors.system.showing.lines import LONGEST_SILENCE, Lines
+from tests.system.showing.test_work import Clock
 
 
 class Log(Lines):
@@ -25,7 +25,10 @@ class Log(Lines):
         """Let time pass, and write what is due each second, as the thread does."""
         for _ in range(seconds):
             self.clock.now += 1
-            self.write_due()
+            self._tick()
+
+    def _open(self) -> None:
+        """Begin without the thread, which looks at each second of the real time."""
 
     @property
     def text(self) -> str:
@@ -66,7 +69,7 @@ def test_work_of_less_than_a_second_is_not_mentioned() -> None:
     log = Log()
     for _ in log.track(range(1000), "decode images", 1000):
         log.clock.now += 0.0009
-        log.write_due()
+        log._tick()
     assert log.text == ""
 
 

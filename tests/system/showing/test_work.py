@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lors.cli.work import Work, Works
+from lors.system.showing.work import Work
+from lors.system.showing.works import Works
 
 
 class Clock:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from lors.system.errors import printable
 
-__all__ = ["Clock", "Work", "Works", "duration"]
-
-T = TypeVar("T")
+__all__ = ["SHORT", "Clock", "Work", "duration", "in_words", "line"]
 
 Clock = Callable[[], float]
 """Gives the time in seconds."""
 
+SHORT = 1.0
+"""Work that takes fewer seconds than this is not worth a line that stays."""
 FIRST = ("loss", "recall")
 """The facts to show first; where there is no room for all, the others are left out."""
 
@@ -90,64 +89,15 @@ class Work:
         >>> Work("distil", 10, 0, 0, {"rate_image": 0.1, "loss": 0.8123}).shown_facts()
         ['loss 0.812', 'rate image 0.1']
         """
-        names = [name for name in FIRST if name in self.facts]
-        names += [name for name in self.facts if name not in FIRST]
-        return [f"{name.replace('_', ' ')} {_value(self.facts[name])}" for name in names]
+        others = (name for name in self.facts if name not in FIRST)
+        return self.main_facts() + [self._shown_fact(name) for name in others]
 
+    def main_facts(self) -> list[str]:
+        """The loss and the recall in words, where they are known."""
+        return [self._shown_fact(name) for name in FIRST if name in self.facts]
 
-class Works:
-    """Keeps track of the work under way; subclasses show it.
-
-    Args:
-        clock: gives the time in seconds.
-    """
-
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._works: list[Work] = []  # each within the one before it
-
-    def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
-        """See ``lors.system.progress.Progress``."""
-        if done >= total:
-            yield from items
-            return
-        work = self._begin(what, total, done)
-        try:
-            for item in items:
-                yield item
-                self._advance(work)
-        finally:
-            self._end(work)
-
-    def note(self, **facts: Any) -> None:
-        """See ``lors.system.progress.Progress``."""
-        if self._works:
-            self._works[-1].facts |= facts
-
-    def doing(self, what: str) -> None:
-        """Show what is happening until the next call of ``doing`` or ``track``."""
-        self._forget_uncounted()
-        self._begin(what, 0, 0)
-
-    def _begin(self, what: str, total: int, done: int) -> Work:
-        self._forget_uncounted()
-        work = Work(what, total, done, self._clock())
-        if self._works and total:
-            self._works[-1].enter(work)
-        self._works.append(work)
-        return work
-
-    def _advance(self, work: Work) -> None:
-        work.advance(self._clock())
-
-    def _end(self, work: Work) -> None:
-        """Forget a work that has ended, and what is within it."""
-        if work in self._works:
-            del self._works[self._works.index(work) :]
-
-    def _forget_uncounted(self) -> None:
-        if self._works and not self._works[-1].total:
-            self._end(self._works[-1])
+    def _shown_fact(self, name: str) -> str:
+        return f"{name.replace('_', ' ')} {_value(self.facts[name])}"
 
 
 def duration(seconds: float | None) -> str:
@@ -160,6 +110,39 @@ def duration(seconds: float | None) -> str:
         return "-:--:--"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def in_words(seconds: float) -> str:
+    """A time as one says it.
+
+    >>> [in_words(seconds) for seconds in (0.34, 12.3, 72, 3725, 200_000)]
+    ['0.3 s', '12 s', '1 min 12 s', '1 h 2 min', '55 h 33 min']
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def line(works: Sequence[Work], now: float, end: str = "") -> str:
+    """Works, each within the one before it, in a line: how far they are, what they found, the end.
+
+    Args:
+        works: at least one.
+        now: the time.
+        end: how the work ended; default: how long the first one will still take.
+    """
+    parts = [f"{work.what} {work.count()}".rstrip() for work in works]
+    for work in works:
+        parts += work.shown_facts()
+    left = works[0].left(now) if works[0].total else None
+    if end:
+        parts.append(end)
+    elif left is not None:
+        parts.append(f"{duration(left)} left")
+    return ", ".join(parts)
 
 
 def _value(value: Any) -> str:

@@ -6,14 +6,24 @@ import re
 import pytest
 from rich.console import Console
 
-from lors.cli.bars import Bars
-from tests.cli.test_work import Clock
+from lors.system.showing.bars import Bars
+from tests.system.showing.test_work import Clock
 
 
 def terminal(width: int, height: int = 30) -> Console:
     return Console(
         file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None
     )
+
+
+class Still(Bars):
+    """Bars that are only drawn by ``screen``."""
+
+    def _open(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        pass
 
 
 def screen(bars: Bars) -> list[str]:
@@ -27,7 +37,7 @@ def screen(bars: Bars) -> list[str]:
 def long_run(width: int) -> Bars:
     """After other work, a distillation of which an hour is left."""
     clock = Clock()
-    bars = Bars(terminal(width), clock)
+    bars = Still(terminal(width), clock)
     for _ in bars.track(range(2), "wait for other processes", 2):
         clock.now += 30
     items = bars.track(range(10_000), "distil", 10_000, done=6_000)
@@ -67,7 +77,7 @@ def test_facts_take_the_room_that_is_left_the_most_important_first(
 
 def test_an_expert_shows_its_epochs_while_it_trains() -> None:
     clock = Clock()
-    bars = Bars(terminal(80), clock)
+    bars = Still(terminal(80), clock)
     experts = bars.track(range(20), "train experts", 20)
     next(experts)
     epochs = bars.track(range(4, 10), "epoch", 10, done=4)
@@ -84,7 +94,7 @@ def test_an_expert_shows_its_epochs_while_it_trains() -> None:
 
 
 def test_what_cannot_be_counted_is_shown_until_something_can() -> None:
-    bars = Bars(terminal(80), Clock())
+    bars = Still(terminal(80), Clock())
     bars.doing("loading PyTorch")
     assert screen(bars)[0].startswith("loading PyTorch")
     bars.doing("preparing")
@@ -98,7 +108,7 @@ def test_what_cannot_be_counted_is_shown_until_something_can() -> None:
 
 def test_finished_rows_scroll_away_before_they_hide_the_work_under_way() -> None:
     console = terminal(80, height=10)
-    bars = Bars(console, Clock())
+    bars = Still(console, Clock())
     for number in range(20):
         for _ in bars.track(range(1), f"work {number}", 1):
             rows = screen(bars)
@@ -109,7 +119,7 @@ def test_finished_rows_scroll_away_before_they_hide_the_work_under_way() -> None
 
 
 def test_a_sentence_cannot_command_the_terminal() -> None:
-    bars = Bars(terminal(80), Clock())
+    bars = Still(terminal(80), Clock())
     bars.say("the file \x1b[2J[bold]x[/bold]\nis damaged")
     assert isinstance(bars.rows.console.file, io.StringIO)
     assert bars.rows.console.file.getvalue() == "the file \\x1b[2J[bold]x[/bold] is damaged\n"

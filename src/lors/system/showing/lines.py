@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from rich.console import Console
 
-from lors.cli.work import Clock, Work, Works, duration
 from lors.system.errors import printable
+from lors.system.showing.ticking import Ticking
+from lors.system.showing.work import SHORT, Clock, Work, duration, line
 
 __all__ = ["Lines"]
 
-SHORT = 1.0
-"""Work that takes fewer seconds than this is not mentioned."""
 SECOND_LINE = 5.0
 LONGEST_SILENCE = 60.0
 
 
-class Lines(Works):
+class Lines(Ticking):
     """Shows progress as lines with the time since the start, the work, the count and the facts.
 
     Work has a line after one second, after five, after as long again each time until there is one
-    a minute, and at its end.
+    a minute, and at its end; work of less than a second has none.
 
     Args:
         console: its file gets the lines.
-        start: when the program started, by the clock.
+        start: when the program started, by the clock; default: now.
         clock: gives the time in seconds.
     """
 
-    def __init__(self, console: Console, start: float, clock: Clock = time.monotonic) -> None:
-        super().__init__(clock)
-        self._console, self._start = console, start
+    def __init__(
+        self, console: Console, start: float | None = None, clock: Clock = time.monotonic
+    ) -> None:
+        super().__init__(SHORT, clock)
+        self._console, self._start = console, clock() if start is None else start
         self._due = 0.0
-        self._lock = threading.RLock()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._tick, daemon=True)
-
-    def start(self) -> None:
-        """Begin to write lines."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Write no more lines, except for where unfinished work stopped."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        with self._lock:
-            if self._works:
-                self._end(self._works[0])
 
     def say(self, text: str) -> None:
         """See ``lors.system.progress.Progress``."""
@@ -64,21 +48,23 @@ class Lines(Works):
                 self._write(what)
                 self._due = self._clock() + SECOND_LINE
 
-    def write_due(self) -> None:
+    def _tick(self) -> None:
         """Write a line about the work under way, if it is time for one."""
         with self._lock:
             now = self._clock()
             if not self._works or now < self._due:
                 return
             elapsed = self._works[0].elapsed(now)
-            self._write(_line(self._works, now))
+            self._write(line(self._works, now))
             pause = SECOND_LINE - elapsed if elapsed < SECOND_LINE else elapsed
             self._due = now + min(pause, LONGEST_SILENCE)
 
-    def _tick(self) -> None:
-        """Look once a second, as a single item may take hours."""
-        while not self._stopped.wait(SHORT):
-            self.write_due()
+    def _close(self) -> None:
+        """Say where unfinished work stopped."""
+        super()._close()
+        with self._lock:
+            if self._works:
+                self._end(self._works[0])
 
     def _begin(self, what: str, total: int, done: int) -> Work:
         with self._lock:
@@ -87,35 +73,18 @@ class Lines(Works):
                 self._due = work.begun + SHORT
             return work
 
-    def _advance(self, work: Work) -> None:
-        with self._lock:
-            super()._advance(work)
-
     def _end(self, work: Work) -> None:
         with self._lock:
             now = self._clock()
             long = work.elapsed(now) >= SHORT
             if work.total and long and self._works and work is self._works[0]:
                 how = "took" if work.done >= work.total else "stopped after"
-                self._write(_line([work], now, f"{how} {duration(work.elapsed(now))}"))
+                self._write(line([work], now, f"{how} {duration(work.elapsed(now))}"))
             super()._end(work)
 
     def _write(self, text: str) -> None:
         file = self._console.file
-        line = f"{duration(self._clock() - self._start)} {printable(text)}\n"
+        text = f"{duration(self._clock() - self._start)} {printable(text)}\n"
         encoding = getattr(file, "encoding", None) or "ascii"
-        file.write(line.encode(encoding, "backslashreplace").decode(encoding))
+        file.write(text.encode(encoding, "backslashreplace").decode(encoding))
         file.flush()
-
-
-def _line(works: list[Work], now: float, end: str = "") -> str:
-    """The work, how far it is, what it found, and its end."""
-    parts = [f"{work.what} {work.count()}".rstrip() for work in works]
-    for work in works:
-        parts += work.shown_facts()
-    left = works[0].left(now) if works[0].total else None
-    if end:
-        parts.append(end)
-    elif left is not None:
-        parts.append(f"{duration(left)} left")
-    return ", ".join(parts)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from lors.cli import app
+from lors.config import load_config, methods, presets
+from lors.config.catalogue import groups
+
+
+def printed(*arguments: str, width: int = 80) -> str:
+    """What ``lors presets`` prints on a terminal of some width."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lors.cli.presets.console", Console(width=width))
+        result = CliRunner().invoke(app, ["presets", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_list_has_one_line_for_each_preset_and_method() -> None:
+    lines = printed().splitlines()
+    named = [line.split()[0] for line in lines if line.startswith("  ")]
+    shown = [name for name in presets() if not name.endswith("-base")]
+    assert named == [*shown, *methods()]
+    titles = [line for line in lines if line in groups()]
+    assert titles == list(groups())
+
+
+def test_the_list_fits_80_columns_and_uses_wider_ones() -> None:
+    narrow, wide = printed(), printed(width=200)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "trained end to end" in wide
+    assert "trained end to end" not in narrow
+
+
+def test_the_list_has_the_recall_to_expect() -> None:
+    line = next(line for line in printed().splitlines() if "flickr8k-hindsight-100" in line)
+    expected = load_config("flickr8k-hindsight-100").expected
+    assert expected is not None
+    assert line.split()[1] == str(expected.recall) == "43.7"
+
+
+def test_a_word_filters_the_list() -> None:
+    lines = printed("hindsight").splitlines()
+    head = lines[: next(i for i, line in enumerate(lines) if line.startswith("Hindsight:"))]
+    named = [line.split()[0] for line in head if line.startswith("  ")]
+    assert "features" in named  # whose description has the word
+    assert {name for name in presets() if "hindsight" in name} | {"hindsight"} <= set(named)
+    assert "demo" not in named
+    assert "  matching.teacher_temperature=0.05" in lines
+
+
+def test_one_preset_is_shown_as_a_configuration(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(printed("features"), "utf-8")
+    assert load_config(mine) == load_config("features")
+
+
+def test_listing_imports_neither_torch_nor_numpy() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "lors", "presets"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    imported = {line.split("|")[-1].strip().partition(".")[0] for line in told.splitlines()}
+    assert "pydantic" in imported
+    assert imported.isdisjoint(["torch", "numpy", "timm", "transformers"])
