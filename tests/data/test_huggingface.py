@@ -143,7 +143,9 @@ def test_empty_captions_are_refused(tmp_path: Path, caption: Any) -> None:
     table([1, 2], caption=[["x"] if isinstance(caption, list) else "x", caption]).save_to_disk(
         tmp_path
     )
-    with pytest.raises(InputError, match=r"'train' row 1: the caption (is|must be) (empty|missing|text)"):
+    with pytest.raises(
+        InputError, match=r"'train' row 1: the caption (is|must be) (empty|missing|text)"
+    ):
         read(tmp_path)
 
 

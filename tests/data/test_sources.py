@@ -254,7 +254,9 @@ def test_an_unclosed_quote_is_refused_with_its_line(folder: Path) -> None:
         with pytest.raises(InputError, match=r"table\.csv line 4 is not valid CSV"):
             table(folder, "\n".join(["image,caption", *bad]))
     swallowed = [*lines[:2], 'images/2.png,"a 6 inch thing', *lines, *lines, 'images/3.png,x"']
-    with pytest.raises(InputError, match=r"line 4 starts a row of more than 20 lines: close its quotes"):
+    with pytest.raises(
+        InputError, match=r"line 4 starts a row of more than 20 lines: close its quotes"
+    ):
         table(folder, "\n".join(["image,caption", *swallowed]))
 
 

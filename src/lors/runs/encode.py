@@ -185,9 +185,7 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
                 write_text(path, "".join(f"{name}\n" for name in names))
 
 
-def _encode(
-    job: _Job, trunks: _Trunks, batch: int, data: DataConfig, progress: Progress
-) -> None:
+def _encode(job: _Job, trunks: _Trunks, batch: int, data: DataConfig, progress: Progress) -> None:
     if job.done():
         return
     for path in job.files.values():
