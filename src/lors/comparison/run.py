@@ -223,7 +223,8 @@ def _kept(path: Path) -> _Evaluation | None:
 
 
 def _failed(cell: Cell, error: BaseException) -> Record:
-    why = f"{'' if isinstance(error, LorsError) else type(error).__name__ + ': '}{error}"
+    first = str(error).partition("\n")[0]  # of bad data, the counts
+    why = f"{'' if isinstance(error, LorsError) else type(error).__name__ + ': '}{first}"
     return Record(cell.row, cell.column, cell.seed, failed=why)
 
 

@@ -39,7 +39,7 @@ def decoded_items(
     with collecting(config, progress) as problems:
         for name, items in splits.items():
             kept, images = _decoded(items, image_size, problems, progress)
-            if images is not None and not len(images):
+            if not kept:
                 raise InputError(f"no image of the split {name!r} can be decoded")
             if images is not None:
                 decoded[name] = _split(kept, images, image_size)

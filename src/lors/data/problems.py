@@ -130,13 +130,12 @@ def report(
     problems: Sequence[BadRowError], total: int, what: str = "rows", skippable: bool = True
 ) -> BadDataError:
     """All problems as one error: counts by kind, and the first of them in full."""
-    leave = "data.skip_bad=true leaves {} out"
     if len(problems) == 1:
-        hint = f" ({leave.format('it')})" if skippable else ""
+        hint = " (data.skip_bad=true leaves it out)" if skippable else ""
         return BadDataError(
             f"{shortened(str(problems[0]), 400 - len(hint))}{hint}", problems, total
         )
-    hint = f", or go on without them: {leave.format('them')}" if skippable else ""
+    hint = ", or set data.skip_bad=true to leave them out" if skippable else ""
     count = sum(problem.rows for problem in problems)
     first = f"{count:,} problems in {total:,} {what} ({_counts(problems)}): correct them{hint}"
     return BadDataError("\n".join([first, *_listed(problems)]), problems, total)
