@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,9 @@ def configured(
         settings["loss"] = named_loss(loss)
     kind = chosen.settings.get("matching.kind", "trajectory")
     settings |= by_dotted_name(options or {}, kind)
-    return load_config(preset, settings, chosen)
+    asked = {name: settings[name] for name in chosen.settings if name in settings}
+    changed = replace(chosen, settings={**chosen.settings, **asked})  # a caller's word counts
+    return load_config(preset, settings, changed)
 
 
 @contextmanager
