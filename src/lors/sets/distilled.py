@@ -195,6 +195,11 @@ class DistilledSet:
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
         if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+            if is_own(encoder.image):
+                raise InputError(
+                    f"this set was made with another image trunk of the name {encoder.image}: give "
+                    "that one again"
+                )
             raise InputError(
                 f"this set was made with other weights of {encoder.image!r} than those of "
                 f"{encoder.image_weights!r}: put the same file there"
