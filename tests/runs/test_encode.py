@@ -82,7 +82,17 @@ def test_a_shard_that_is_there_is_kept_and_one_that_is_not_whole_is_made(
     kept = {path: path.stat().st_mtime_ns for path in (out / "train").glob("[!.]*-train-[02].*")}
     content = (out / "train/texts-train-1.npy").read_bytes()
     (out / "train/texts-train-1.npy").unlink()
+    written = (
+        "encoders.json",
+        "train/shards.txt",
+        "train/shard-train-1.txt",
+        "train/texts-train-1.npy",
+    )
+    killed = [(out / name).with_name(f".{Path(name).name}.1.tmp") for name in written]
+    for path in killed:
+        path.touch()  # as a process leaves it that is killed while it writes
     encode_shards(asked, out)
+    assert not any(path.exists() for path in killed)
     assert len(kept) == 2 * (len(ENCODED) + 1)
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     assert (out / "train/texts-train-1.npy").read_bytes() == content

@@ -159,6 +159,7 @@ def _check_origin(out: Path, ours: dict[str, Any]) -> None:
     if out.exists() and not out.is_dir():
         raise foreign
     with locked(out / ".lock", wait=True):
+        remove_leftovers(out, ORIGIN)
         if not path.is_file():
             if any(found.name[0] != "." for found in out.iterdir()):
                 raise foreign
@@ -179,6 +180,7 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
     with locked(out / ".lock", wait=True):
         for folder in {job.folder for job in jobs}:
             path = folder / SHARDS
+            remove_leftovers(folder, SHARDS)
             known = shard_names(path)
             names = sorted({*known, *(job.name for job in jobs if job.folder == folder)})
             if names != known:
@@ -188,7 +190,7 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
 def _encode(job: _Job, trunks: _Trunks, batch: int, data: DataConfig, progress: Progress) -> None:
     if job.done():
         return
-    for path in job.files.values():
+    for path in (*job.files.values(), job.origin):
         remove_leftovers(path.parent, path.name)
     with collecting(data, progress) as problems:
         found = shard_items(job.shard, "", problems)
