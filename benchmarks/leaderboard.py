@@ -16,7 +16,7 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
-from lors.compare.render import Entry
+from lors.comparison.render import Entry
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")

@@ -34,7 +34,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-import lors.compare  # what the commands import late: forked processes find it there
+import lors.comparison  # what the commands import late: forked processes find it there
 import lors.show.report  # noqa: F401
 from lors.__main__ import main as command
 from lors.files.artifacts import open_artifact

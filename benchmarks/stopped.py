@@ -79,8 +79,8 @@ CASES = [
     Case("in a checkpoint", "lors.system.ranks:check_equal", call=4),
     Case("in an evaluation", "lors.system.ranks:divide"),
     Case("in an evaluation", "lors.system.ranks:divide", rank=0),
-    Case("in a comparison", "lors.compare.run:_run_all", words=tuple(COMPARE), work=120),
-    Case("in a comparison", "lors.compare.run:_run_all", 1, 0, tuple(COMPARE), work=120),
+    Case("in a comparison", "lors.comparison.run:_run_all", words=tuple(COMPARE), work=120),
+    Case("in a comparison", "lors.comparison.run:_run_all", 1, 0, tuple(COMPARE), work=120),
 ]
 
 
@@ -92,7 +92,7 @@ def be_a_rank(place: str, call: int, rank: int, words: list[str]) -> None:
     """Run the command in this process, which stops itself at the given place if it is the one."""
     mine = int(os.environ["RANK"]) == rank
     if place != "start":
-        importlib.import_module("lors.compare.run")  # takes seconds: now, on both
+        importlib.import_module("lors.comparison.run")  # takes seconds: now, on both
     if mine and place == "start":
         stop_here()
     elif mine and place.startswith("lock:"):

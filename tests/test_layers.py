@@ -15,7 +15,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "src" / "lors"
 ROOMS = (
     *("system", "config", "files", "data", "encoders", "losses", "similarity", "training"),
     *("sets", "setting", "experts", "selection", "starts", "matching", "evaluation"),
-    *("distillation", "trackers", "runs", "compare", "show", "share", "cli"),
+    *("distillation", "trackers", "runs", "comparison", "show", "share", "testing", "cli"),
 )
 DOORS = ("__init__", "__main__")
 """Modules outside a room: what ``import lors`` gives, and what the command starts."""
@@ -67,7 +67,7 @@ def test_an_import_that_points_up_is_found() -> None:
     assert upward("data/pairs.py", "def f():\n    from lors.runs.pipeline import run") == [
         "data/pairs.py:2 imports runs.pipeline"
     ]
-    assert upward("data/pairs.py", "from lors.data.cache import fingerprint") == []
+    assert upward("data/pairs.py", "from lors.data.decoded import fingerprint") == []
     assert upward("data/pairs.py", "from lors.system import ranks\nimport lors.config") == []
     assert upward("data/pairs.py", "import lors.workbench") == ["data/pairs.py:1 imports workbench"]
 

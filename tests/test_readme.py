@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from lors.cli import app
-from lors.compare import load_table, own_table
+from lors.comparison import load_table, own_table
 from lors.config import load_config
 from lors.runs.folders import saved_results
 from lors.runs.pipeline import run
@@ -79,13 +79,27 @@ def test_the_page_on_own_loops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert names["found"].mean > 50
 
 
+def test_the_page_on_data_runs_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/data.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for code, _, expected in re.findall(
+        r"```python\n(.*?)```(\n\n```text\n(.*?)```)?", page, re.DOTALL
+    ):
+        exec(compile(code, "data.md", "exec"), names)
+        printed = capsys.readouterr().out.replace(f"{tmp_path}/", "")
+        assert printed == expected
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_name_real_presets_and_settings(command: str) -> None:
     name, *arguments = shlex.split(command)
     assert runner_knows(name)
     settings = [a for a in arguments if "=" in a]
     words = [a for a in arguments if a not in settings]
-    if name in ("distill", "encode", "experts") and words and words[0] != "config.yaml":
+    if name in ("check", "distill", "encode", "experts") and words and words[0] != "config.yaml":
         load_config(words[0], settings)
     if name == "select" and words:
         load_config(words[1], [*settings, f"selection.kind={words[0]}"])

@@ -1,56 +1,126 @@
-"""Image-text dataset distillation with low-rank similarity mining (LoRS)."""
+"""Image-text dataset distillation: a few synthetic pairs that train a CLIP-style model.
+
+import lors
+
+small = lors.distill(images, texts, pairs=100)
+print(lors.evaluate(small, test=(test_images, test_texts)))
+small.save("small.safetensors")
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lors.config import load_config
+    __version__: str
+    from lors.comparison.compare import Comparison, compare
+    from lors.config import MatchingOptions, Method, load_config
+    from lors.config.registering import loss, matcher, register
     from lors.data import Pairs
-    from lors.evaluation.evaluate import evaluate_set
+    from lors.encoders.own import Encoder, image_trunk, network, text_trunk
+    from lors.evaluation.evaluate import evaluate, evaluate_set
     from lors.evaluation.protocol import measure, train_on
     from lors.evaluation.recall import recall
     from lors.evaluation.results import Results, Row
+    from lors.runs.distill import distill
+    from lors.runs.opened import Run
     from lors.runs.pipeline import run
     from lors.sets.distilled import DistilledSet
+    from lors.sets.loading import ClipLoss
+    from lors.sets.synthetic import SyntheticPairs
     from lors.setting import Setting
+    from lors.share.load import load
     from lors.share.retriever import Retriever
     from lors.show.report import write_report
+    from lors.system.errors import InputError, LorsError
+    from lors.system.progress import Progress
 
 __all__ = [
+    "ClipLoss",
+    "Comparison",
     "DistilledSet",
+    "Encoder",
+    "InputError",
+    "LorsError",
+    "MatchingOptions",
+    "Method",
     "Pairs",
+    "Progress",
     "Results",
     "Retriever",
     "Row",
+    "Run",
     "Setting",
+    "SyntheticPairs",
+    "__version__",
+    "compare",
+    "distill",
+    "evaluate",
     "evaluate_set",
+    "image_trunk",
+    "load",
     "load_config",
+    "loss",
+    "matcher",
     "measure",
+    "network",
     "recall",
+    "register",
     "run",
+    "text_trunk",
     "train_on",
     "write_report",
 ]
 
 _HOMES = {
+    "ClipLoss": "sets.loading",
+    "Comparison": "comparison.compare",
     "DistilledSet": "sets.distilled",
+    "Encoder": "encoders.own",
+    "InputError": "system.errors",
+    "LorsError": "system.errors",
+    "MatchingOptions": "config",
+    "Method": "config",
     "Pairs": "data",
+    "Progress": "system.progress",
     "Results": "evaluation.results",
     "Retriever": "share.retriever",
     "Row": "evaluation.results",
+    "Run": "runs.opened",
     "Setting": "setting",
+    "SyntheticPairs": "sets.synthetic",
+    "compare": "comparison.compare",
+    "distill": "runs.distill",
+    "evaluate": "evaluation.evaluate",
     "evaluate_set": "evaluation.evaluate",
+    "image_trunk": "encoders.own",
+    "load": "share.load",
     "load_config": "config",
+    "loss": "config.registering",
+    "matcher": "config.registering",
     "measure": "evaluation.protocol",
+    "network": "encoders.own",
     "recall": "evaluation.recall",
+    "register": "config.registering",
     "run": "runs.pipeline",
+    "text_trunk": "encoders.own",
     "train_on": "evaluation.protocol",
     "write_report": "show.report",
 }
+"""Where each public name lives; it is imported on first use, as torch and timm take seconds."""
+
+_ROOMS = ("losses", "similarity", "testing", "training")
+"""Modules that are also reached as attributes."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: torch and timm take seconds, and ``lors --help`` needs neither."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lors' has no attribute {name!r}")
-    return getattr(import_module(f"lors.{_HOMES[name]}"), name)
+    if name in _HOMES:
+        return getattr(import_module(f"lors.{_HOMES[name]}"), name)
+    if name in _ROOMS:
+        return import_module(f"lors.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("lors")
+    raise AttributeError(f"module 'lors' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})

@@ -232,7 +232,7 @@ def test_a_split_may_have_shards_of_its_own(tmp_path: Path) -> None:
         ("owner-1", np.zeros(60), "float64 of shape"),
         ("owner-1", np.zeros(3, int), "each of the 60 texts"),
         ("owner-1", np.repeat(np.arange(30), 2)[::-1], "must ascend"),
-        ("owner-1", np.repeat(np.arange(30), 2) + 5, "run from 5 to 34, but its shard has 30"),
+        ("owner-1", np.repeat(np.arange(30), 2) + 5, "run from 5 to 34, but there are 30 images"),
         ("owner-1", np.repeat([0, 2], 30), "image 1 of the owners .* has no caption"),
         ("images-1", np.zeros((30, 5)), "of 4 and of 5 numbers"),
         ("images-1", np.full((30, 4), np.inf), r"images-1\.npy' must be finite"),

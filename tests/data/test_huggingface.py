@@ -100,11 +100,11 @@ def test_reading_captions_decodes_no_image(tmp_path: Path) -> None:
     features = datasets.Features({"image": datasets.Image(), "caption": datasets.Value("string")})
     found = datasets.Dataset.from_dict({"image": images, "caption": ["x", "y"]}, features)
     found.save_to_disk(tmp_path)
-    broken, absent = read(tmp_path)["train"]
+    with pytest.raises(InputError, match="row 1 has no image"):
+        read(tmp_path)
+    (broken,) = read(tmp_path, skip_bad=True)["train"]
     with pytest.raises(InputError, match=r"cannot read the image of .*'train' row 0: not an image"):
         broken.load()
-    with pytest.raises(InputError, match="row 1 has no image"):
-        absent.load()
 
 
 def test_a_key_names_one_image_of_one_version(tmp_path: Path) -> None:
@@ -143,7 +143,9 @@ def test_empty_captions_are_refused(tmp_path: Path, caption: Any) -> None:
     table([1, 2], caption=[["x"] if isinstance(caption, list) else "x", caption]).save_to_disk(
         tmp_path
     )
-    with pytest.raises(InputError, match=r"'train' row 1: the caption (is empty|must be text)"):
+    with pytest.raises(
+        InputError, match=r"'train' row 1: the caption (is|must be) (empty|missing|text)"
+    ):
         read(tmp_path)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile
 
-from lors.data.cache import cached_images
+from lors.data.decoded import cached_images
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.system.errors import InputError

@@ -142,7 +142,7 @@ def test_json_of_endless_nesting_is_refused(folder: Path, opening: str) -> None:
     config = DataConfig(source="karpathy", root=folder, annotations={"train": "train.json"})
     with pytest.raises(InputError, match="cannot read the annotations"):
         load_pairs(config, 8)
-    with pytest.raises(InputError, match="cannot read the table"):
+    with pytest.raises(InputError, match="line 1: cannot read it as JSON"):
         table(folder, opening * 200_000, "table.jsonl")
 
 
@@ -254,7 +254,9 @@ def test_an_unclosed_quote_is_refused_with_its_line(folder: Path) -> None:
         with pytest.raises(InputError, match=r"table\.csv line 4 is not valid CSV"):
             table(folder, "\n".join(["image,caption", *bad]))
     swallowed = [*lines[:2], 'images/2.png,"a 6 inch thing', *lines, *lines, 'images/3.png,x"']
-    with pytest.raises(InputError, match=r"line 4 starts a row of 42 lines: close its quotes"):
+    with pytest.raises(
+        InputError, match=r"line 4 starts a row of more than 20 lines: close its quotes"
+    ):
         table(folder, "\n".join(["image,caption", *swallowed]))
 
 
@@ -278,7 +280,7 @@ def test_a_quoted_caption_may_hold_commas_quotes_and_a_line_break(folder: Path) 
 
 
 def test_a_caption_that_would_lose_its_end_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"line 2 has 3 columns, more than the 2"):
+    with pytest.raises(InputError, match=r"row 2 has 3 columns, more than the 2"):
         table(folder, "image,caption\nimages/0.png,a dog, running")
     with pytest.raises(InputError, match="names a column twice"):
         table(folder, "image,caption,caption\nimages/0.png,x,y")
@@ -304,5 +306,5 @@ def test_what_was_read_is_counted(folder: Path) -> None:
 def test_missing_images_are_counted(folder: Path) -> None:
     for i in (3, 7):
         (folder / "images" / f"{i}.png").unlink()
-    with pytest.raises(InputError, match=r"'images/3\.png' .* \(2 of 20 images are missing\)"):
+    with pytest.raises(InputError, match=r"^2 problems in 20 rows \(missing files: 2\)"):
         karpathy(folder, rows())

@@ -13,11 +13,11 @@ import torch
 from PIL import Image
 
 from lors import DistilledSet
-from lors.compare.references import _known_references
-from lors.compare.results import Record, Reference, write_results
-from lors.compare.table import Table, Variant
+from lors.comparison.references import _known_references
+from lors.comparison.results import Record, Reference, write_results
+from lors.comparison.table import Table, Variant
 from lors.config import load_config
-from lors.data.cache import cached_images
+from lors.data.decoded import cached_images
 from lors.data.pairs import Item
 from lors.encoders.given_text import GivenText
 from lors.evaluation.recall import METRICS

@@ -16,7 +16,8 @@ import psutil
 import pytest
 import torch
 
-from lors.compare import fill_table, own_table
+from lors.comparison import own_table
+from lors.comparison.run import fill_table
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.evaluation.evaluate import evaluate_set

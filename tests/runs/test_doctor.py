@@ -13,9 +13,9 @@ import torch
 from typer.testing import CliRunner
 
 from lors.cli import app
-from lors.data.cache import cached_array
 from lors.experts import Snapshot, TrajectoryStore
 from lors.files.artifacts import save
+from lors.files.cache import cached_array
 from lors.runs.doctor import Finding, examine, remove
 from lors.system.locks import locked
 from lors.system.progress import Silent

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from lors.config import load_config
+from lors.data import Decoded, Split
 from lors.encoders import EncodedSplit
-from lors.setting import Setting, setting_of
+from lors.setting import Setting, resolve, setting_of
+from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 from tests.conftest import altered
@@ -49,3 +51,44 @@ def test_a_real_batch_is_augmented_where_real_images_are() -> None:
     assert torch.equal(once[0], twice[0])
     assert torch.equal(once[1], texts)
     assert not torch.equal(once[0], images)
+
+
+def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
+    settings = ["similarity.kind=fixed", f"similarity.values={tmp_path}/values.npy"]
+    values = np.random.default_rng(0).normal(size=(7, 7)).astype(np.float32)
+    np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
+    start = start_pairs(setting_of(load_config("tiny", settings)))
+    assert np.array_equal(start.similarity.matrix().numpy(), values)
+
+
+def test_a_set_may_be_kept_within_one_batch() -> None:
+    settings = ["distill.budget=20", "evaluate.batch_size=7"]
+    assert len(start_pairs(setting_of(load_config("tiny", settings)))) == 19
+    assert (
+        len(start_pairs(setting_of(load_config("tiny", [*settings, "distill.one_batch=true"]))))
+        == 7
+    )
+
+
+def given(pixels: bool, texts: int = 12) -> Decoded:
+    rng = np.random.default_rng(0)
+    shape = (50, 3, 16, 16) if pixels else (50, 20)
+    images = rng.integers(0, 256, shape, np.uint8) if pixels else rng.normal(size=shape)
+    words = rng.normal(size=(50, texts)).astype(np.float32)
+    images = images if pixels else images.astype(np.float32)
+    split = Split(images, [], np.arange(50), "mine", words)
+    return Decoded("mine", dict.fromkeys(("train", "val", "test"), split))
+
+
+def test_a_setting_works_on_pairs_that_are_given() -> None:
+    config = resolve(load_config("tiny", ["data.root=/absent"]))  # which nobody reads
+    pixels = Setting(config, pairs=given(pixels=True))
+    assert pixels.text_trunk.dim == 12
+    assert pixels.flat.model.text.in_features == 12
+    assert start_pairs(pixels).images.shape == (7, 3, 16, 16)
+    heads = ["encoder.scope=heads", "encoder.image_head=linear", "encoder.space=features"]
+    features = Setting(resolve(load_config("tiny", heads)), pairs=given(pixels=False))
+    assert features.image_trunk == "given|20"
+    assert start_pairs(features).images.shape[1:] == (20,)
+    with pytest.raises(InputError, match="no pixels"):
+        Setting(config, pairs=given(pixels=False))

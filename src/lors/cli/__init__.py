@@ -11,13 +11,13 @@ from contextlib import ExitStack, contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-from lors.cli.app import app, console, end_interrupted
+from lors.cli.app import app, console, end_interrupted, without_plugins
 from lors.cli.display import Display
 from lors.system.errors import InputError, LorsError, explained, printable
 
 # isort: off
 # The order is that of the commands in the help.
-from lors.cli import make, compare, report, look, share, inform, presets, settings, doctor  # noqa: F401
+from lors.cli import make, compare, report, look, share, inform, presets, settings, check, doctor  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]
@@ -60,7 +60,8 @@ def _joined() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         yield
         return
-    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    _, words = without_plugins(sys.argv[1:])
+    command = next((word for word in words if not word.startswith("-")), "")
     if command not in DIVIDED:
         raise InputError(f"lors {command} is for one process: run it without torchrun")
     console.quiet = os.environ["RANK"] != "0"
@@ -76,5 +77,6 @@ def _joined() -> Iterator[None]:
 
 def _fail(sentence: str) -> None:
     who = f"rank {rank}: " if (rank := os.environ.get("RANK", "0")) != "0" else ""
-    text = f"[bold red]{who}error:[/] {escape(printable(sentence))}"
+    lines = "\n".join(printable(line) for line in sentence.split("\n"))
+    text = f"[bold red]{who}error:[/] {escape(lines)}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

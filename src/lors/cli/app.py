@@ -3,20 +3,50 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import islice
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer.core import TyperGroup
 
+from lors.system.errors import printable
 from lors.system.stopping import INTERRUPTED
 
-__all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted"]
+__all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted", "without_plugins"]
+
+
+PLUGIN, HELP = "--plugin", "lors.help"
+
+
+def without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options ``--plugin MODULE`` among the words of a command, and the other words.
+
+    >>> without_plugins(["distill", "tiny", "--plugin", "mine", "--out", "x"])
+    (['--plugin', 'mine'], ['distill', 'tiny', '--out', 'x'])
+    """
+    plugins, others, rest = list[str](), list[str](), iter(words)
+    for word in rest:
+        if word == "--":
+            others += [word, *rest]
+        elif word == PLUGIN:
+            plugins += [word, *islice(rest, 1)]
+        else:
+            (plugins if word.startswith(f"{PLUGIN}=") else others).append(word)
+    return plugins, others
 
 
 class _Commands(TyperGroup):
     """All commands; typer itself would end an interrupted one without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``--plugin`` is an option of every command, and may stand anywhere."""
+        plugins, others = without_plugins(args)
+        ctx.meta[HELP] = "--help" in others
+        return super().parse_args(ctx, [*plugins, *others])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -51,11 +81,33 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            PLUGIN,
+            metavar="MODULE",
+            help="Import a module of yours first, so that its matchers, losses, … are known; may "
+            "be repeated, and stand behind any command.",
+        ),
+    ] = None,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """What stands before a command."""
+    if context.meta[HELP]:  # nothing will be done, so nothing need be known
+        return
+    from lors.config.plugins import add_plugins, load_plugins
+
+    load_plugins(_warn)
+    add_plugins(plugin or ())
+
+
+def _warn(sentence: str) -> None:
+    if not console.quiet:  # as all ranks but the first are
+        text = f"[bold yellow]warning:[/] {escape(printable(sentence))}"
+        Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 Source = Annotated[

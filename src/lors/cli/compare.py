@@ -16,8 +16,8 @@ from lors.cli.display import LOADING, PREPARING, Display
 from lors.system.errors import InputError, LorsError
 
 if TYPE_CHECKING:
-    from lors.compare.results import Record
-    from lors.compare.table import Table as Comparison
+    from lors.comparison.results import Record
+    from lors.comparison.table import Table as Comparison
 
 METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
 
@@ -77,25 +77,28 @@ def compare(
     if methods == "list":
         _list_methods()
         return
+    from lors import comparison
+
+    changes = list(overrides or ())
+    if table is not None and config is not None:
+        changes.insert(0, config)  # with --table there is no CONFIG: it was the first override
+    chosen, name = _chosen(config, table, scale, methods, budgets)
+    if first_seed:
+        name += f"-from-seed-{first_seed}"
+    if image_trunk is not None:
+        chosen = comparison.transferred(chosen, image_trunk, image_weights)
+    elif image_weights is not None:
+        raise InputError("--image-weights belongs to --image-trunk: give both")
+    chosen.cells([first_seed], changes)  # a mistake shows before PyTorch is loaded
+    out = out or Path("runs") / f"compare-{name}"
     with Display(LOADING) as display:
-        from lors import compare as comparison
+        from lors.comparison.run import fill_table
         from lors.show.report import end_with_report
         from lors.system import ranks
 
         display.doing(PREPARING)
-        changes = list(overrides or ())
-        if table is not None and config is not None:
-            changes.insert(0, config)  # with --table there is no CONFIG: it was the first override
-        chosen, name = _chosen(config, table, scale, methods, budgets)
-        if first_seed:
-            name += f"-from-seed-{first_seed}"
-        if image_trunk is not None:
-            chosen = comparison.transferred(chosen, image_trunk, image_weights)
-        elif image_weights is not None:
-            raise InputError("--image-weights belongs to --image-trunk: give both")
-        out = out or Path("runs") / f"compare-{name}"
         every = range(first_seed, first_seed + seeds)
-        records = comparison.fill_table(chosen, out, every, changes, jobs, display).records
+        records = fill_table(chosen, out, every, changes, jobs, display).records
         if ranks.rank() > 0:
             return
     typer.echo((out / "table.md").read_text("utf-8"))
@@ -115,7 +118,7 @@ def _chosen(
     config: str | None, table: str | None, scale: str, methods: str | None, budgets: str | None
 ) -> tuple[Comparison, str]:
     """What to compare, and a name for it."""
-    from lors import compare as comparison
+    from lors import comparison
 
     sizes = _sizes(budgets)
     if table is None:
@@ -152,7 +155,7 @@ def _whole_number(text: str) -> int:
 
 
 def _list_tables() -> None:
-    from lors import compare as comparison
+    from lors import comparison
 
     listed = Table("table", "what it shows", "--scale")
     for name, title in comparison.titles().items():
@@ -161,9 +164,9 @@ def _list_tables() -> None:
 
 
 def _list_methods() -> None:
-    from lors.config import methods
+    from lors.config.methods import methods, own_methods
 
-    for name, method in methods().items():
+    for name, method in {**methods(), **own_methods()}.items():
         console.print(f"[bold]{name}[/], in tables {escape(method.label)}", highlight=False)
         for text in filter(None, (method.about, method.paper)):
             console.print(Padding(escape(text), (0, 0, 0, 4)), highlight=False)

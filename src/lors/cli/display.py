@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
 from rich.table import Table
 
 from lors.cli.app import console, end_interrupted
-from lors.cli.bars import Bars
-from lors.cli.lines import Lines
-from lors.system.progress import Silent
+from lors.system.showing import shown_progress
+from lors.system.showing.works import Works
 from lors.system.stopping import listening, quitting
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ def results_table(rows: Mapping[str, Row]) -> Table:
 
 
 class Display:
-    """Shows progress: bars on a terminal, plain lines in a log; implements ``lors.Progress``.
+    """Shows the progress of a command and ends it after a signal; implements ``lors.Progress``.
 
     All ranks but the first show nothing.
 
@@ -68,25 +66,20 @@ class Display:
 
     def __init__(self, doing: str = "") -> None:
         self._doing = doing
-        self._shown: Bars | Lines | None = None
+        self._shown = Works()
         self._signals = ExitStack()
 
     def __enter__(self) -> Display:
-        if not console.quiet:
-            self._shown = Bars(console) if _is_live(console) else Lines(console, STARTED)
-            self._shown.start()
+        self._shown = shown_progress(console.quiet, console, STARTED)
+        self._shown.start()
         self.doing(self._doing)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._stop()
+        self._shown.stop()
         self._signals.close()
         if isinstance(error, KeyboardInterrupt):
             end_interrupted(error)
-
-    def _stop(self) -> None:
-        if self._shown is not None:
-            self._shown.stop()
 
     def doing(self, what: str) -> None:
         """Show what is happening until something can be counted.
@@ -95,25 +88,18 @@ class Display:
         import may be lost. After that, it is an exception, so that what was done can be saved.
         """
         self._signals.close()
-        self._signals.enter_context(quitting(self._stop) if what in LOADS else listening())
-        if what and self._shown is not None:
+        self._signals.enter_context(quitting(self._shown.stop) if what in LOADS else listening())
+        if what:
             self._shown.doing(what)
 
     def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         """See ``lors.system.progress.Progress``."""
-        return (self._shown or Silent()).track(items, what, total, done)
+        return self._shown.track(items, what, total, done)
 
     def note(self, **facts: Any) -> None:
         """See ``lors.system.progress.Progress``."""
-        (self._shown or Silent()).note(**facts)
+        self._shown.note(**facts)
 
     def say(self, text: str) -> None:
         """See ``lors.system.progress.Progress``."""
-        (self._shown or Silent()).say(text)
-
-
-def _is_live(console: Console) -> bool:
-    """Whether rows can be drawn again and again, which FORCE_COLOR says of every log."""
-    return console.is_jupyter or (
-        console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
-    )
+        self._shown.say(text)

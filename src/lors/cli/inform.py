@@ -15,19 +15,21 @@ from lors.cli.display import LOADING, Display
 
 @app.command()
 def plan(config: Source, overrides: Overrides = None) -> None:
-    """Print storage, memory and time of a run before running it.
+    """Print storage, memory and time of a run before running it, and whether it fits this machine.
 
-    From a short measurement on this device; neither data nor pretrained weights are needed.
+    Two iterations on made-up data are measured; neither data nor pretrained weights are needed.
     """
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.runs.plan import plan as measure
 
-        display.doing("measuring a few steps")
-        facts = measure(load_config(config, overrides or ()))
+        display.doing("building networks")
+        found = measure(settings, display)
     table = Table("", escape(config))
-    for name, value in facts.items():
-        table.add_row(name, value)
+    for name, value in found.lines():
+        table.add_row(name, escape(value), style="bold" if name == "verdict" else "")
     console.print(table)
 
 

@@ -50,12 +50,13 @@ def variance(
 
     With --out, rows of other datasets and encoders that the file already holds are kept.
     """
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.show.analysis.variance import dataset_variance, merged
 
         display.doing(PREPARING)
-        settings = load_config(config, overrides or ())
         rows = dataset_variance(settings, encoder or (), labelled or (), root, display)
     _show(rows, merged(rows, out) if out else rows, out)
 
@@ -122,13 +123,15 @@ def efficiency(
     out: TableFile = None,
 ) -> None:
     """Seconds per iteration and peak memory. With the learned similarity and without."""
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.evaluation.statistic import plus_minus
         from lors.show.analysis.efficiency import efficiency as measure
 
         display.doing(PREPARING)
-        rows = measure(load_config(config, overrides or ()), iterations, display)
+        rows = measure(settings, iterations, display)
     _show(rows, rows, out)
     learned = rows[-1]
     change = plus_minus(1000 * learned["more_seconds"], 1000 * learned["error"], "+.2f")

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from lors.cli.app import Changes, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display, results_table
+from lors.system.errors import InputError
 
 References = Annotated[
     bool, typer.Option(help="Also measure the full data and random pairs of equal storage.")
@@ -70,14 +71,16 @@ def _run(
     references: bool,
     data_parallel: bool = False,
 ) -> None:
+    from lors.config import load_config
+
+    settings = load_config(config, overrides)  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.runs.folders import SET
         from lors.runs.pipeline import run
         from lors.show.report import end_with_report
 
         display.doing(PREPARING)
-        results = run(load_config(config, overrides), out, display, references, data_parallel)
+        results = run(settings, out, display, references, data_parallel)
     console.print(results_table(results.rows))
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     with Display("writing the report") as display:  # a failure here takes no results away
@@ -97,12 +100,14 @@ def encode(
     For data larger than memory: the other commands then read the embeddings. Several processes
     share the shards, and the same command continues where it stopped.
     """
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.runs.encode import encode_shards
 
         display.doing(PREPARING)
-        encode_shards(load_config(config, overrides or ()), out, display)
+        encode_shards(settings, out, display)
     console.print("The embeddings are there. To choose or distil from them:")
     for command in ("select herding", "distill"):
         line = f"lors {command} features data.root={out}"
@@ -114,13 +119,14 @@ def experts(
     config: Source, overrides: Overrides = None, data_parallel: DataParallel = False
 ) -> None:
     """Train the experts of a configuration that are not there yet."""
+    from lors.config import load_config
+
+    settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.config import load_config
         from lors.experts import experts_of
         from lors.setting import setting_of
 
         display.doing(PREPARING)
-        settings = load_config(config, overrides or ())
         store = experts_of(setting_of(settings, display, data_parallel=data_parallel))
     console.print(f"The experts are in {escape(str(store.folder))}")
 
@@ -148,6 +154,8 @@ def evaluate(
         changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
+    if not distilled.is_file():
+        raise InputError(f"there is no set {str(distilled)!r}")
     with Display(LOADING) as display:
         from lors.evaluation.evaluate import evaluate_set
 

@@ -36,6 +36,8 @@ class TrajectoryOptions(MatchingOptions):
 
     learns_rates: ClassVar[bool] = True
     divisible: ClassVar[bool] = True
+    step_option: ClassVar[str | None] = "steps"
+    batch_options: ClassVar[tuple[str, ...]] = ("batch_size",)
 
     kind: str = "trajectory"
     gradient: Literal["exact", "tesla", "unrolled"] = Field(
@@ -120,6 +122,8 @@ class TrajectoryOptions(MatchingOptions):
 class _WithRealBatches(MatchingOptions):
     """A matcher that compares the set with batches of real pairs."""
 
+    batch_options: ClassVar[tuple[str, ...]] = ("real_batch_size",)
+
     real_batch_size: Count | None = Field(
         None, description="real pairs per iteration; default: experts.batch_size"
     )
@@ -127,6 +131,9 @@ class _WithRealBatches(MatchingOptions):
 
 class GradientOptions(_WithRealBatches):
     """The gradient on the set should be the gradient on real pairs: DC."""
+
+    reads_experts: ClassVar[bool] = False
+    batch_options: ClassVar[tuple[str, ...]] = ("batch_size", "real_batch_size")
 
     kind: str = "gradient"
     steps: Count = Field(8, description="iterations after which a new network is drawn")
@@ -136,11 +143,15 @@ class GradientOptions(_WithRealBatches):
 class DistributionOptions(_WithRealBatches):
     """The mean embedding of the set should be that of real pairs: DM."""
 
+    reads_experts: ClassVar[bool] = False
+
     kind: str = "distribution"
 
 
 class CovarianceOptions(_WithRealBatches):
     """The set should tie images to texts as real pairs do: CovMatch."""
+
+    reads_experts: ClassVar[bool] = False
 
     kind: str = "covariance"
     steps: Count = Field(50, description="iterations after which a new network is drawn")
@@ -178,6 +189,7 @@ class AnalyticOptions(MatchingOptions):
     """Heads in closed form should be those of real pairs: APM."""
 
     scopes: ClassVar[tuple[str, ...]] = ("heads",)
+    reads_experts: ClassVar[bool] = False
 
     kind: str = "analytic"
     ridge: Rate = Field(10.0, description="of the closed form, in mean variances of a feature")
@@ -187,6 +199,7 @@ class HindsightOptions(_WithRealBatches):
     """The network that training on the set makes should retrieve as all experts do: Hindsight."""
 
     learns_rates: ClassVar[bool] = True
+    step_option: ClassVar[str | None] = "steps"
 
     kind: str = "hindsight"
     steps: Count = Field(20, description="steps of the protocol that are differentiated")

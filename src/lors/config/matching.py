@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lors.config.types import Section
 
@@ -24,14 +24,28 @@ class MatchingOptions(Section):
         divisible: whether ranks can divide its batches (``--data-parallel``).
         scopes: the scopes it works in.
         spaces: the spaces it works in.
+        reads_experts: whether it reads experts at all.
+        step_option: the option that says how many steps of training an iteration goes through;
+            None if it goes through none.
+        batch_options: the options that say how many pairs an iteration looks at; one that is not
+            set stands for ``experts.batch_size``.
     """
 
     learns_rates: ClassVar[bool] = False
     divisible: ClassVar[bool] = False
     scopes: ClassVar[tuple[str, ...]] = ("heads", "image", "all")
     spaces: ClassVar[tuple[str, ...]] = ("pixels", "features")
+    reads_experts: ClassVar[bool] = True
+    step_option: ClassVar[str | None] = None
+    batch_options: ClassVar[tuple[str, ...]] = ()
 
     kind: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For worker processes, which find the class by the matcher's name."""
+        from lors.config.options import matching_options  # which needs what is here
+
+        return matching_options, (self.model_dump(),)
 
     def snapshots(self, epochs: int) -> set[int]:
         """The epochs of experts that it reads, of 0 to ``epochs``.

@@ -15,8 +15,9 @@ from typing import Any
 from lors.config.names import MATCHERS
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
+from lors.system.registry import FROM_PLUGIN
 
-__all__ = ["Method", "add_method", "find_method", "methods"]
+__all__ = ["Method", "add_method", "find_method", "methods", "own_methods", "remove_method"]
 
 UNLESS_SAID: Mapping[str, Any] = {
     "selection.kind": None,
@@ -117,6 +118,15 @@ def methods() -> dict[str, Method]:
 _OWN: dict[str, Method] = {}
 
 
+def own_methods() -> dict[str, Method]:
+    """Every method from outside the package, by name: those that were added, and matchers alone.
+
+    A matcher that was registered without a method has the loss nce and S = I.
+    """
+    alone = {name: Method(name, name, {"matching.kind": name}, PLAIN) for name in MATCHERS.own()}
+    return {**alone, **_OWN}
+
+
 def add_method(method: Method) -> Method:
     """Make a method of one's own known by its name; the same name again replaces it.
 
@@ -129,6 +139,11 @@ def add_method(method: Method) -> Method:
     return method
 
 
+def remove_method(name: str) -> None:
+    """Forget a method of one's own."""
+    _OWN.pop(name, None)
+
+
 def find_method(method: str | Method) -> Method:
     """The method of that name, or the method itself.
 
@@ -139,10 +154,10 @@ def find_method(method: str | Method) -> Method:
     """
     if isinstance(method, Method):
         return method
-    known = {**_OWN, **methods()}
+    known = {**own_methods(), **methods()}
     method = ALIASES.get(method, method)
     if method in known:
         return known[method]
     if method in MATCHERS:
         return Method(method, method, {"matching.kind": method}, PLAIN)
-    raise InputError(f"unknown method {method!r}{suggestion(method, known)}")
+    raise InputError(f"unknown method {method!r}{suggestion(method, known)}{FROM_PLUGIN}")

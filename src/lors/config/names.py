@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lors.system.errors import InputError, suggestion
-from lors.system.registry import Registry
+from lors.system.registry import FROM_PLUGIN, Registry
 
 __all__ = [
     "HEADS",
@@ -22,6 +22,14 @@ __all__ = [
     "names_a_model",
 ]
 
+
+def _plugins() -> None:
+    """Import what may register more, the first time that a name is asked for."""
+    from lors.config.plugins import load_plugins  # which needs what is below
+
+    load_plugins()
+
+
 SOURCES: Registry[Any] = Registry(
     "data source",
     {
@@ -36,6 +44,8 @@ SOURCES: Registry[Any] = Registry(
         "arrays": "lors.data.dataset:ARRAYS",
         "objects": "lors.data.dataset:OBJECTS",
     },
+    _plugins,
+    maker="lors.data.source:Source",
 )
 HEADS: Registry[Any] = Registry(
     "head",
@@ -44,6 +54,7 @@ HEADS: Registry[Any] = Registry(
         "linear": "torch.nn:Linear",
         "mlp": "lors.encoders.heads:MlpHead",
     },
+    _plugins,
 )
 TEXT_TRUNKS: Registry[Any] = Registry(
     "text trunk",
@@ -54,6 +65,7 @@ TEXT_TRUNKS: Registry[Any] = Registry(
         "own": "lors.encoders.own_text:OwnText",
         "given": "lors.encoders.given_text:GivenText",
     },
+    _plugins,
 )
 TEXT_ALIASES = {
     "bert": "transformers:bert-base-uncased",
@@ -63,7 +75,9 @@ TEXT_ALIASES = {
 """The paper's names of text trunks."""
 
 LOSSES: Registry[Any] = Registry(
-    "loss", {name: f"lors.losses:{name}" for name in ("nce", "ence", "bce", "wbce")}
+    "loss",
+    {name: f"lors.losses:{name}" for name in ("nce", "ence", "bce", "wbce")},
+    _plugins,
 )
 SIMILARITIES: Registry[Any] = Registry(
     "similarity",
@@ -74,6 +88,7 @@ SIMILARITIES: Registry[Any] = Registry(
         "full": "lors.similarity:Full",
         "fixed": "lors.similarity:Fixed",
     },
+    _plugins,
 )
 SELECTIONS: Registry[Any] = Registry(
     "selection",
@@ -84,6 +99,7 @@ SELECTIONS: Registry[Any] = Registry(
         "forgetting": "lors.selection.forgetting:by_forgetting",
         "clip-score": "lors.selection.score:by_score",
     },
+    _plugins,
 )
 STARTS: Registry[Any] = Registry(
     "start",
@@ -96,6 +112,7 @@ STARTS: Registry[Any] = Registry(
         "cross-covariance": "lors.starts.cross_covariance:cross_covariance",
         "canonical": "lors.starts.canonical:canonical",
     },
+    _plugins,
 )
 MATCHERS: Registry[Any] = Registry(
     "matcher",
@@ -108,6 +125,7 @@ MATCHERS: Registry[Any] = Registry(
         "analytic": "lors.matching.analytic:AnalyticMatcher",
         "hindsight": "lors.matching.hindsight:HindsightMatcher",
     },
+    _plugins,
 )
 TRACKERS: Registry[Any] = Registry(
     "tracker",
@@ -115,6 +133,7 @@ TRACKERS: Registry[Any] = Registry(
         "tensorboard": "lors.trackers.tensorboard:TensorBoard",
         "wandb": "lors.trackers.wandb:WeightsAndBiases",
     },
+    _plugins,
 )
 
 
@@ -127,7 +146,7 @@ def check_text_trunk(text: str) -> str:
     kind = TEXT_ALIASES.get(text, text).partition(":")[0]
     if kind not in TEXT_TRUNKS:
         known = [*TEXT_TRUNKS, *TEXT_ALIASES]
-        raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}")
+        raise InputError(f"unknown text trunk {text!r}{suggestion(kind, known)}{FROM_PLUGIN}")
     return text
 
 

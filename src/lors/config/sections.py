@@ -30,14 +30,13 @@ from lors.config.types import (
     weights,
 )
 from lors.system.errors import InputError, suggestion
-from lors.system.registry import OWN
+from lors.system.registry import FROM_PLUGIN, OWN
 
 __all__ = [
     "DataConfig",
     "DistillConfig",
     "EncoderConfig",
     "EvaluateConfig",
-    "Expected",
     "ExpertsConfig",
     "SelectionConfig",
     "SimilarityConfig",
@@ -49,7 +48,7 @@ def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
     known = [*STARTS, *SELECTIONS]
     if name not in known:
-        raise InputError(f"unknown start {name!r}{suggestion(name, known)}")
+        raise InputError(f"unknown start {name!r}{suggestion(name, known)}{FROM_PLUGIN}")
     return name
 
 
@@ -81,6 +80,11 @@ class DataConfig(Section):
     )
     pairs: dict[SplitName, Count] = Field(
         default_factory=dict, description="number of pairs per split; default: all there are"
+    )
+    skip_bad: bool = Field(
+        False,
+        description="go on without rows that cannot be used, and list them, instead of refusing "
+        "the data",
     )
     augment: bool = Field(False, description="random crop, flip and RandAugment on real images")
     captions: Literal["one", "each"] = Field(
@@ -283,13 +287,3 @@ class EvaluateConfig(Section):
     def pace(self, epoch: int) -> float:
         """What the learning rates are multiplied by in an epoch, counted from 0."""
         return 1.0 if epoch < self.epochs // 2 else 0.1
-
-
-class Expected(Section):
-    """What a published cell reports, for comparison; nothing computes with it."""
-
-    recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
-    full_data: float | None = Field(None, description="the same for the full training data")
-    time: str = Field("", description="of the distillation, and on what")
-    memory: str = Field("", description="of the distillation, and of what")
-    source: str = Field("", description="where the numbers are from")

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from lors.config import DataConfig
-from lors.data.cache import fingerprint
 from lors.data.captions import Words
-from lors.data.embeddings import GivenEmbeddings, given_split, owner_counts
+from lors.data.embeddings import GivenEmbeddings, given_split
 from lors.data.pairs import Decoded
+from lors.data.problems import collecting
+from lors.data.rows import check_rows, text_counts, unmatched
 from lors.data.shards import Shard, ShardedRows
 from lors.data.splitting import split_indices
+from lors.files.cache import fingerprint
 from lors.system.errors import InputError
+from lors.system.progress import Silent
 
 __all__ = ["as_array", "decoded_arrays", "given_arrays"]
 
@@ -65,37 +68,18 @@ def given_arrays(
             f"{what}images of shape {image.shape} and {what}texts of shape {text.shape} are no "
             "pairs: give (M, f) and (M, d), or (M, captions, d) for several captions each"
         )
-    if owner is None and len(image) != len(text):
-        raise InputError(
-            f"there are {len(image)} {what}images and {len(text)} {what}texts: give as many of "
-            "each, or owner, the image of each text as whole numbers that ascend, such as "
-            "[0, 0, 1, 1, …]"
-        )
-    if owner is None:
-        each = 1 if text.ndim == 2 else text.shape[1]
-        counts = np.full(len(image), each, np.int32)
-    else:
-        counts = owner_counts(np.asarray(owner), len(image), len(text), f"{what}owner")
+    if owner is None and (sentence := unmatched(image.shape, text.shape, "owner", what)):
+        raise InputError(sentence)
+    with collecting(None, Silent()) as problems:
+        counts = text_counts(owner, image, text, f"{what}owner", problems)
+        shards = Shard.of(image), Shard.of(text)
+        for name, shard in zip(("images", "texts"), shards, strict=True):
+            check_rows(shard, f"{what}{name}", problems)
+        problems.settle(len(image) + shards[1].count, "embeddings")
     if captions and len(captions) != counts.sum():
         raise InputError(f"there are {len(captions)} captions for {counts.sum()} {what}texts")
-    shards = Shard.of(image), Shard.of(text)
-    for name, shard in zip(("images", "texts"), shards, strict=True):
-        _check_finite(shard, f"{what}{name}")
     words = Words(captions) if captions else None
     return GivenEmbeddings(ShardedRows(shards[:1]), ShardedRows(shards[1:]), counts, words)
-
-
-def _check_finite(shard: Shard, what: str) -> None:
-    start = 0
-    for block in shard.blocks():
-        finite = np.isfinite(block.astype(np.float32, copy=False)).all(1)
-        if not finite.all():
-            row = start + int(finite.argmin())
-            raise InputError(
-                f"row {row} of the {what} holds numbers that are not finite: leave it out, or "
-                "encode it again"
-            )
-        start += len(block)
 
 
 def decoded_arrays(given: Mapping[str, GivenEmbeddings], config: DataConfig) -> Decoded:

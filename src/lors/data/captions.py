@@ -1,4 +1,4 @@
-"""The words of captions that lie in files of JSON lines, beside their embeddings."""
+"""The words of captions that lie in files beside their embeddings."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from typing import Any, overload
 
 import numpy as np
 
+from lors.data import columns
+from lors.data.parts import Part
+from lors.data.problems import Problems
+from lors.data.table import table_rows
 from lors.system.errors import InputError
+from lors.system.progress import Silent
 
-__all__ = ["ShardedCaptions", "Words"]
+__all__ = ["ShardedCaptions", "Words", "words_of"]
 
 
 class Words(tuple[str, ...]):
     """Captions that are in memory.
 
     >>> Words(["a", "b", "c"]).of(np.array([2, 0]))
-    ['c', 'a']
+    ('c', 'a')
     """
 
-    def of(self, rows: np.ndarray) -> list[str]:
+    def of(self, rows: np.ndarray) -> Words:
         """Some of the captions. Shape: (m,)"""
-        return [self[row] for row in rows]
+        return Words(self[row] for row in rows)
 
 
 class ShardedCaptions(Sequence[str]):
@@ -83,3 +88,69 @@ def _caption(path: Path, line: int, place: int) -> str:
             f"line {line + 1} of {str(path)!r} does not give the caption of its image: encode the "
             "shard again, or leave data.annotations.captions out"
         ) from None
+
+
+def words_of(
+    files: Sequence[Path], parts: Sequence[Part], counts: np.ndarray
+) -> ShardedCaptions | Words:
+    """The captions of a split: read when they are shown, if ``lors encode`` wrote them.
+
+    Args:
+        files: one per shard.
+        parts: the shards.
+        counts: how many captions each image has. Shape: (M,)
+
+    Raises:
+        InputError: a file cannot be read, or has captions of another number.
+    """
+    if all(_of_encode(path) for path in files):
+        return ShardedCaptions(files, [part.images.count for part in parts], counts)
+    found = zip(files, parts, strict=True)
+    return Words(text for path, part in found for text in _all_words(path, part))
+
+
+def _of_encode(path: Path) -> bool:
+    """Whether the lines of a file are those of images, with a list of captions each."""
+    if path.suffix != ".jsonl":
+        return False
+    try:
+        with path.open(encoding="utf-8") as file:
+            return "captions" in json.loads(file.readline(1_000_000))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return True  # who shows them says what is wrong
+
+
+def _all_words(path: Path, part: Part) -> list[str]:
+    """The captions of a shard."""
+    values = _values(path)
+    images, texts, counts = part.images.count, part.texts.count, part.counts
+    if len(values) == texts and all(isinstance(value, str) for value in values):
+        return values
+    lists = [value if isinstance(value, list) else [value] for value in values]
+    if len(lists) != images or any(map(int.__ne__, map(len, lists), counts.tolist())):
+        raise InputError(
+            f"the captions {str(path)!r} have {len(values)} rows, for {images} images and {texts} "
+            "texts: give a row with the text of each, or a row for each image with the list of "
+            "its texts"
+        )
+    words = [text for texts in lists for text in texts]
+    if not all(isinstance(text, str) for text in words):
+        raise InputError(f"the captions {str(path)!r} must be text")
+    return words
+
+
+def _values(path: Path) -> list[Any]:
+    if path.suffix in columns.SUFFIXES:
+        return columns.column_texts(path)
+    if path.suffix not in (".csv", ".jsonl"):
+        raise InputError(
+            f"the captions {str(path)!r} must be a .csv, .jsonl, .parquet, .arrow or .feather file"
+        )
+    problems = Problems(None, Silent())
+    wanted = ("caption",) if path.suffix == ".csv" else ()
+    values = [
+        (row or {}).get("caption", (row or {}).get("captions"))
+        for _, row in table_rows(path, problems, wanted)
+    ]
+    problems.settle(len(values))
+    return values

@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lors.config import DataConfig, names
 from lors.data.arrays import decoded_arrays, given_arrays
-from lors.data.cache import cached_images, fingerprint
+from lors.data.decoding import decoded_items
 from lors.data.embeddings import GivenEmbeddings
 from lors.data.huggingface import object_items
 from lors.data.objects import dataset_items, image_items
-from lors.data.pairs import Decoded, Item, Split
+from lors.data.pairs import Decoded, Item
 from lors.data.source import Source
-from lors.data.splitting import split_indices
+from lors.data.splitting import split_items
 from lors.data.telling import tell_of_items
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
@@ -205,19 +203,10 @@ class Pairs:
         if isinstance(found, Decoded):
             decoded = found
             return lambda image_size: decoded
-        chosen = split_indices({name: len(items) for name, items in found.items()}, config)
-        splits = {
-            name: [found[given][row] for row in rows] for name, (given, rows) in chosen.items()
-        }
+        splits = split_items(found, config)
         if not source.built_in:
             tell_of_items(found, splits, progress)
-
-        def decode(image_size: int) -> Decoded:
-            decoded = {name: _split(items, image_size, progress) for name, items in splits.items()}
-            marks = [f"{name}|{split.fingerprint}" for name, split in decoded.items()]
-            return Decoded(fingerprint(*marks), decoded)
-
-        return decode
+        return lambda image_size: decoded_items(splits, image_size, config, progress)
 
 
 def _whole(
@@ -232,18 +221,6 @@ def _whole(
 
 def _length(split: list[Item] | GivenEmbeddings) -> int:
     return len(split) if isinstance(split, list) else len(split.images)
-
-
-def _split(items: list[Item], image_size: int, progress: Progress) -> Split:
-    content = (
-        part for item in items for part in (item.key, str(len(item.captions)), *item.captions)
-    )
-    return Split(
-        images=cached_images(items, image_size, progress),
-        captions=[caption for item in items for caption in item.captions],
-        owner=np.repeat(np.arange(len(items)), [len(item.captions) for item in items]),
-        fingerprint=fingerprint(str(image_size), *content),
-    )
 
 
 def _gone(config: DataConfig, progress: Progress) -> Decoded:

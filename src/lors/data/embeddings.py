@@ -1,13 +1,15 @@
 """Embeddings that the user already has: no images, no captions, no trunks.
 
-Files below the root, .npy or .safetensors (its only tensor, or the one named like the key), each a
-name or a pattern of shards such as ``img_emb/img_emb_{0..9}.npy``:
+Files below the root, each a name or a pattern of shards such as ``img_emb/img_emb_{0..9}.npy``:
+.npy; .safetensors (its only tensor, or the one named like the key); .parquet, .arrow or .feather
+(its only column of lists, or the one named like the key):
 
 - ``images`` of shape (M, f);
 - ``texts`` of shape (M, d) or, with several captions per image, (M, captions, d), where row i
   belongs to row i of the images; or any number (C, d), with
 - ``owner`` of shape (C,): the image of each caption, a row of the same shard, ascending;
-- ``captions``, if their words are to be shown: ``pairs-*.jsonl`` as ``lors encode`` writes them.
+- ``captions``, if their words are to be shown: ``pairs-*.jsonl`` as ``lors encode`` writes them,
+  or the column ``caption`` of a .csv, .jsonl, .parquet, .arrow or .feather file.
 
 Shards correspond in their order. A val or test split of its own is ``val_images`` and so on;
 without any of these settings, they are read as ``lors encode`` writes them. What is larger than
@@ -24,27 +26,28 @@ from pathlib import Path
 import numpy as np
 
 from lors.config import DataConfig
-from lors.data.cache import fingerprint
-from lors.data.captions import ShardedCaptions, Words
+from lors.data.captions import ShardedCaptions, Words, words_of
 from lors.data.files import root_folder
 from lors.data.pairs import Decoded, Split
+from lors.data.parts import Reader, kept_parts, opened_numbers
 from lors.data.patterns import matching_files
+from lors.data.problems import collecting
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
-from lors.data.source import Source
+from lors.data.source import Shapes, Source
 from lors.data.splitting import split_indices
-from lors.files.arrays import read_array, read_tensor
+from lors.files.cache import fingerprint
 from lors.files.digests import file_digests
 from lors.system.errors import InputError, suggestion
-from lors.system.progress import Progress
+from lors.system.progress import Progress, Silent
 
 __all__ = [
     "ENCODED",
     "SHARDS",
     "SOURCE",
     "GivenEmbeddings",
+    "embedding_shapes",
     "given_split",
     "load_embeddings",
-    "owner_counts",
 ]
 
 ENCODED = {
@@ -85,7 +88,12 @@ def load_embeddings(config: DataConfig, progress: Progress) -> Decoded:
     """The embeddings; splits that are not given are held out from train by a seed."""
     root = root_folder(config)
     patterns = _patterns(root, config)
-    found = {split: _find(root, split, sides) for split, sides in patterns.items()}
+    with collecting(config, progress) as problems:
+        reader = Reader(root, problems, progress)
+        found = {split: _find(reader, split, sides) for split, sides in patterns.items()}
+        problems.settle(reader.count, "embeddings")
+    for sentence in reader.warnings:
+        progress.say(sentence)
     numbers = {f"{split} {side}": files for split in found for side, files in found[split].numbers}
     digests = file_digests(root, [file for files in numbers.values() for file in files], progress)
     for side in ("images", "texts"):
@@ -105,6 +113,23 @@ def load_embeddings(config: DataConfig, progress: Progress) -> Decoded:
             for name, (given, rows) in chosen.items()
         },
     )
+
+
+def embedding_shapes(config: DataConfig) -> Shapes:
+    """How many there are and how long they are, by the headers of the files alone."""
+    root = root_folder(config)
+    found = {}
+    for split, sides in _patterns(root, config).items():
+        for side in ("images", "texts"):
+            where = f"data.annotations.{SPLITS[split]}{side}"
+            files = matching_files(root, sides[side], where)
+            found[split, side] = [
+                opened_numbers(root, path, side, Silent()).shape for path in files
+            ]
+    counts = {split: sum(shape[0] for shape in found[split, "images"]) for split, _ in found}
+    _, train = split_indices(counts, config)["train"]
+    widths = (found["train", side][0][-1] for side in ("images", "texts"))
+    return Shapes(len(train), *widths)
 
 
 def _patterns(root: Path, config: DataConfig) -> dict[str, dict[str, str]]:
@@ -148,11 +173,11 @@ def _check_complete(root: Path) -> None:
             )
 
 
-def _find(root: Path, split: str, patterns: Mapping[str, str]) -> GivenEmbeddings:
+def _find(reader: Reader, split: str, patterns: Mapping[str, str]) -> GivenEmbeddings:
     files = {}
     for side in (side for side in ENCODED if side in patterns):
         where = f"data.annotations.{SPLITS[split]}{side}"
-        files[side] = matching_files(root, patterns[side], where)
+        files[side] = matching_files(reader.root, patterns[side], where)
         if len(files[side]) != len(files["images"]):
             raise InputError(
                 f"{where}: {patterns[side]!r} stands for {len(files[side])} files and "
@@ -161,61 +186,18 @@ def _find(root: Path, split: str, patterns: Mapping[str, str]) -> GivenEmbedding
             )
     owners = files.get("owner", [None] * len(files["images"]))
     found = zip(files["images"], files["texts"], owners, strict=True)
-    images, texts, counts = zip(*(_shard(*paths) for paths in found), strict=True)
-    both = np.concatenate(counts)
-    words = None
-    if "captions" in files:
-        words = ShardedCaptions(files["captions"], [shard.count for shard in images], both)
+    parts = [reader.part(*paths, f"data.annotations.{SPLITS[split]}owner") for paths in found]
+    reader.warn(parts, split)
+    images = _joined([part.images for part in parts], "image")
+    texts = _joined([part.texts for part in parts], "text")
+    counts = np.concatenate([part.counts for part in parts])
+    words = words_of(files["captions"], parts, counts) if "captions" in files else None
     numbers = [(side, paths) for side, paths in files.items() if side != "captions"]
-    return GivenEmbeddings(_joined(images, "image"), _joined(texts, "text"), both, words, numbers)
-
-
-def _shard(images: Path, texts: Path, owner: Path | None) -> tuple[Shard, Shard, np.ndarray]:
-    """The images and texts of one shard, and how many captions each image has."""
-    image, text = _read(images, "images"), _read(texts, "texts")
-    if image.ndim != 2 or text.ndim not in (2, 3) or (owner is None and len(image) != len(text)):
-        raise InputError(
-            f"image embeddings {image.shape} and text embeddings {text.shape} do not fit: give "
-            "(M, f) and (M, d) or (M, captions, d)"
-        )
-    if text.ndim == 3 and not text.shape[1]:
-        raise InputError(f"the text embeddings {str(texts)!r} {text.shape} give images no caption")
-    shards = Shard.of(image, images), Shard.of(text, texts)
-    if owner is None:
-        captions = 1 if text.ndim == 2 else text.shape[1]
-        return *shards, np.full(len(image), captions, np.int32)
-    return *shards, _counts(owner, len(image), shards[1].count)
-
-
-def _counts(path: Path, images: int, texts: int) -> np.ndarray:
-    """How many captions each image has, by the image of each caption. Shape: (M,)"""
-    return owner_counts(read_array(path), images, texts, str(path))
-
-
-def owner_counts(owner: np.ndarray, images: int, texts: int, where: str) -> np.ndarray:
-    """How many captions each image has, by the image of each caption. Shape: (C,) -> (M,)
-
-    Raises:
-        InputError: they are no such numbers; ``where`` names them.
-    """
-    if owner.shape != (texts,) or owner.dtype.kind not in "iu":
-        raise InputError(
-            f"the owners {where!r} are {owner.dtype} of shape {owner.shape}: give the image of "
-            f"each of the {texts} texts, a whole number"
-        )
-    if texts and not (np.diff(owner.astype(np.int64)) >= 0).all():
-        raise InputError(f"the owners {where!r} must ascend: sort the texts by their images")
-    if texts and not 0 <= owner[0] <= owner[-1] < images:
-        raise InputError(
-            f"the owners {where!r} run from {owner[0]} to {owner[-1]}, but there are {images} "
-            "images: count from 0 (in each shard)"
-        )
-    counts = np.bincount(owner, minlength=images).astype(np.int32)
-    if not counts.all():
-        raise InputError(
-            f"image {counts.argmin()} of the owners {where!r} has no caption: leave it out"
-        )
-    return counts
+    if reader.problems.skip and any(part.is_bad() for part in parts):
+        kept = kept_parts(parts)
+        images, texts, counts = images.of(kept.images), texts.of(kept.texts), kept.counts
+        words = None if words is None else words.of(kept.texts)
+    return GivenEmbeddings(images, texts, counts, words, numbers)
 
 
 def _joined(shards: Sequence[Shard], side: str) -> ShardedRows:
@@ -246,17 +228,4 @@ def _held(rows: ShardedRows) -> Features:
     return rows[:] if rows.nbytes <= IN_MEMORY else rows
 
 
-def _read(path: Path, side: str) -> np.ndarray:
-    """An array of floating-point numbers that are finite as float32, too."""
-    array = read_tensor(path, side) if path.suffix == ".safetensors" else read_array(path)
-    largest = float(np.finfo(np.float32).max)  # NaN is in no range either
-    real = np.issubdtype(array.dtype, np.floating) and array.ndim > 0 and array.shape[-1] > 0
-    if not real or not all(
-        -largest <= float(block.min()) <= float(block.max()) <= largest
-        for block in Shard.of(array, path).blocks()
-    ):
-        raise InputError(f"the embeddings {str(path)!r} must be finite floating-point numbers")
-    return array
-
-
-SOURCE = Source(load_embeddings, features=True)
+SOURCE = Source(load_embeddings, features=True, shapes=embedding_shapes)

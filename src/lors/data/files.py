@@ -8,26 +8,43 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.bad_row import BadRowError
 from lors.data.images import decode_image
 from lors.data.pairs import Item
+from lors.data.problems import Problems
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 
-__all__ = ["Row", "below", "caption_texts", "file_items", "root_folder"]
+__all__ = ["Row", "below", "caption_texts", "file_items", "image_name", "root_folder"]
 
-Row = tuple[str, str, str]
-"""An image, one of its captions, and where they were read, for messages."""
 Found = tuple[str, os.stat_result]
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 CAPTION_LENGTH = 100_000
 """Far beyond any caption: something else is in the column."""
 NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+class Row(NamedTuple):
+    """What a table says of an image. Parts with a problem are None or empty.
+
+    Args:
+        where: names the row in messages.
+        split: train, val or test.
+        image: a file below the root.
+        captions: one or more.
+    """
+
+    where: str
+    split: str | None
+    image: str | None
+    captions: tuple[str, ...]
 
 
 def root_folder(config: DataConfig) -> Path:
@@ -40,10 +57,6 @@ def root_folder(config: DataConfig) -> Path:
     return root.resolve()
 
 
-class MissingError(InputError):
-    """A file is not there."""
-
-
 def below(root: Path, name: str, where: str) -> Path:
     """The file ``name`` below ``root``; refuses paths that lead outside, also through links."""
     short = repr(name if len(name) < 200 else name[:200] + "…")
@@ -51,63 +64,74 @@ def below(root: Path, name: str, where: str) -> Path:
         path = (root / name).resolve()
         found = path.is_file()
     except (OSError, ValueError, RuntimeError):
-        raise InputError(f"{where}: {short} cannot be the name of a file") from None
+        raise BadRowError(
+            f"{where}: {short} cannot be the name of a file", "names that are none"
+        ) from None
     if not path.is_relative_to(root):
-        raise InputError(f"{where}: {short} points outside the root folder {str(root)!r}")
+        raise BadRowError(
+            f"{where}: {short} points outside the root folder {str(root)!r}",
+            "paths outside the root",
+        )
     if not found:
-        raise MissingError(f"{where}: there is no file {short} below {str(root)!r}")
+        raise BadRowError(f"{where}: there is no file {short} below {str(root)!r}", "missing files")
     return path
 
 
 def file_items(
-    root: Path, splits: Mapping[str, Iterable[Row]], progress: Progress
+    root: Path,
+    rows: Iterable[Row],
+    problems: Problems,
+    progress: Progress,
+    splits: Iterable[str] = (),
 ) -> dict[str, list[Item]]:
     """Group the rows of each split by image, in order of first appearance.
 
     Args:
         root: the folder that image names are relative to.
-        splits: (image, caption, where) rows; ``where`` names the row in error messages.
+        rows: of all splits.
+        problems: those of the rows; files that are not there are added, and all are settled.
         progress: reports long-running work, and image files without captions.
+        splits: come first, also those without rows.
 
     Raises:
-        InputError: a caption is no text, or images are not there; the message says how many.
+        BadDataError: there are problems.
     """
-    captions: dict[str, dict[str, list[str]]] = {}
+    captions: dict[str, dict[str, list[str]]] = {split: {} for split in splits}
     first: dict[str, str] = {}
-    for split, rows in splits.items():
-        here = captions.setdefault(split, {})
-        for image, caption, where in rows:
-            first.setdefault(image, where)
-            here.setdefault(image, []).append(_caption(caption, where))
-    files = _find(root, first)
+    count = 0
+    for row in rows:
+        count += 1
+        if row.image is not None:
+            first.setdefault(row.image, row.where)
+            if row.split is not None and row.captions:
+                here = captions.setdefault(row.split, {})
+                here.setdefault(row.image, []).extend(row.captions)
+    files = _find(root, first, problems)
+    problems.settle(count)
     paths = [path for path, _ in files.values()]
     digests = file_digests(root, paths, progress, [stat for _, stat in files.values()])
     keys = dict(zip(files, digests, strict=True))
     _tell_of_others(paths, progress)
     return {
         split: [
-            Item(keys[image], tuple(texts), partial(_decode, files[image][0]))
+            Item(keys[image], tuple(texts), partial(_decode, files[image][0], first[image]))
             for image, texts in here.items()
+            if image in files
         ]
         for split, here in captions.items()
     }
 
 
-def _find(root: Path, first: Mapping[str, str]) -> dict[str, Found]:
+def _find(root: Path, first: Mapping[str, str], problems: Problems) -> dict[str, Found]:
     """Where each image is, and its status. Folders are looked at once: there may be many images."""
     folders: dict[str, str | None] = {}
-    found, missing = {}, []
+    found = {}
     for name, where in first.items():
         folder, base = os.path.split(name)
         if folder not in folders:
             folders[folder] = _folder_below(root, folder)
-        try:
+        with problems:
             found[name] = _regular(folders[folder], base) or _linked(root, name, where)
-        except MissingError as error:
-            missing.append(error)
-    if missing:
-        more = f" ({len(missing):,} of {len(first):,} images are missing)"
-        raise InputError(f"{missing[0]}{more if len(missing) > 1 else ''}")
     return found
 
 
@@ -128,8 +152,8 @@ def _linked(root: Path, name: str, where: str) -> Found:
     return path, os.stat(path)
 
 
-def _decode(path: str) -> Image.Image:
-    return decode_image(Path(path), path)
+def _decode(path: str, where: str) -> Image.Image:
+    return decode_image(Path(path), f"{where}, {path!r}")
 
 
 def _folder_below(root: Path, name: str) -> str | None:
@@ -155,31 +179,50 @@ def _tell_of_others(paths: Iterable[str], progress: Progress) -> None:
         progress.say(f"Image files without a caption, which are left out: {others:,}.")
 
 
+def image_name(value: object, where: str) -> str:
+    """The name of an image file in a row.
+
+    Raises:
+        BadRowError: there is none.
+    """
+    if not isinstance(value, str) or not value:
+        raise BadRowError(f"{where} needs an image: the name of its file", "captions without image")
+    return value
+
+
 def caption_texts(value: object, where: str) -> tuple[str, ...]:
     """The captions in a value that should be a text or a list of texts.
 
     Raises:
-        InputError: it is neither, or a text is empty, too long, or no text that a file can hold;
+        BadRowError: it is neither, or a text is empty, too long, or no text that a file can hold;
             ``where`` names it in the message.
     """
     values = value if isinstance(value, list) else [value]
     texts = [text for text in values if isinstance(text, str)]
     if len(texts) < len(values):
-        raise InputError(f"{where}: the caption must be text or a list of texts")
+        missing = "is missing: it " if value is None else ""
+        kind = "missing captions" if value is None else "captions that are no text"
+        raise BadRowError(f"{where}: the caption {missing}must be text or a list of texts", kind)
     if not texts:
-        raise InputError(f"{where}: the caption is empty")
+        raise BadRowError(
+            f"{where}: the caption is empty: give at least one caption", "empty captions"
+        )
     return tuple(_caption(text, where) for text in texts)
 
 
 def _caption(text: str, where: str) -> str:
     caption = " ".join(text.split())
     if not caption:
-        raise InputError(f"{where}: the caption is empty")
+        raise BadRowError(f"{where}: the caption is empty", "empty captions")
     if len(caption) > CAPTION_LENGTH:
-        raise InputError(f"{where}: a caption of {len(caption):,} characters is no caption")
+        raise BadRowError(
+            f"{where}: a caption of {len(caption):,} characters is no caption",
+            "captions that are too long",
+        )
     if NO_TEXT.search(caption):
-        raise InputError(
+        raise BadRowError(
             f"{where}: the caption holds characters that no text has (NUL, or half of a surrogate "
-            "pair)"
+            "pair), or the file is not UTF-8",
+            "captions that are no text",
         )
     return caption

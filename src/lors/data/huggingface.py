@@ -16,9 +16,11 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.bad_row import BadRowError
 from lors.data.files import below, caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
+from lors.data.problems import Problems, collecting
 from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
@@ -56,14 +58,16 @@ def read_huggingface(config: DataConfig, progress: Progress) -> dict[str, list[I
             "data source 'huggingface' needs a dataset: set data.name to one of the Hub, or "
             "data.root to a folder"
         )
-    found = _splits(load, title)
-    return {
-        SPLITS[name]: _items(
-            datasets, split, config, folders, f"{title!r} split {name!r}", progress
-        )
-        for name, split in found.items()
-        if name in SPLITS
-    }
+    found = {name: split for name, split in _splits(load, title).items() if name in SPLITS}
+    with collecting(config, progress) as problems:
+        items = {
+            SPLITS[name]: _items(
+                datasets, split, config, folders, f"{title!r} split {name!r}", progress, problems
+            )
+            for name, split in found.items()
+        }
+        problems.settle(sum(map(len, found.values())))
+    return items
 
 
 def object_items(found: Any, image: str, caption: str) -> dict[str, list[Item]]:
@@ -84,11 +88,16 @@ def object_items(found: Any, image: str, caption: str) -> dict[str, list[Item]]:
     config = DataConfig(image_column=image, caption_column=caption)
     splits = dict(found) if isinstance(found, dict) else {"train": found}
     anywhere = [Path(Path.cwd().anchor)]  # its maker decides which files it names
-    return {
-        SPLITS[name]: _items(datasets, split, config, anywhere, f"split {name!r}", Silent())
-        for name, split in splits.items()
-        if name in SPLITS
-    }
+    with collecting(None, Silent()) as problems:
+        items = {
+            SPLITS[name]: _items(
+                datasets, split, config, anywhere, f"split {name!r}", Silent(), problems
+            )
+            for name, split in splits.items()
+            if name in SPLITS
+        }
+        problems.settle(sum(len(split) for split in splits.values()))
+    return items
 
 
 def _open_folder(datasets: Any, root: Path) -> Any:
@@ -142,6 +151,7 @@ def _items(
     folders: Sequence[Path],
     where: str,
     progress: Progress,
+    problems: Problems,
 ) -> list[Item]:
     for setting in ("image_column", "caption_column"):
         column = getattr(config, setting)
@@ -152,45 +162,51 @@ def _items(
             )
     images = _undecoded(datasets, split, config.image_column, where)
     captions = split.with_format(None).select_columns([config.caption_column])[:]
-    keys = _keys(images, config.image_column, folders, where, progress)
-    return [
-        Item(
-            key,
-            caption_texts(caption, f"{where} row {row}"),
-            partial(_load, images, config.image_column, row, folders, f"{where} row {row}"),
-        )
-        for row, (key, caption) in enumerate(
-            zip(keys, captions[config.caption_column], strict=True)
-        )
-    ]
+    keys = _keys(images, config.image_column, folders, where, progress, problems)
+    items = []
+    for row, caption in enumerate(captions[config.caption_column]):
+        with problems:
+            texts = caption_texts(caption, f"{where} row {row}")
+            load = partial(_load, images, config.image_column, row, folders, f"{where} row {row}")
+            if row in keys:
+                items.append(Item(keys[row], texts, load))
+    return items
 
 
 def _keys(
-    images: Any, column: str, folders: Sequence[Path], where: str, progress: Progress
-) -> list[str]:
-    """What identifies each image: the file that it is; its row in files of rows; or its bytes."""
+    images: Any,
+    column: str,
+    folders: Sequence[Path],
+    where: str,
+    progress: Progress,
+    problems: Problems,
+) -> dict[int, str]:
+    """What identifies the image of each row: its file; its row in files of rows; or its bytes."""
     rows_in = [file["filename"] for file in images.cache_files]
     content = "|".join([images._fingerprint, *file_digests(folders[0], rows_in, progress)])
     names = _paths(images, column)
-    paths = {
-        row: _file(name, folders, f"{where} row {row}") for row, name in enumerate(names) if name
-    }
+    paths = {}
+    for row, name in enumerate(names):
+        with problems:
+            if name is not None:
+                paths[row] = _file(name, folders, f"{where} row {row}")
     digests = file_digests(folders[0], list(paths.values()), progress)
-    files = dict(zip(paths, digests, strict=True))
-    return [
-        files.get(row) or (f"{content}|{column}|{row}" if rows_in else _digest(images[row][column]))
-        for row in range(len(images))
-    ]
+    inside = {
+        row: f"{content}|{column}|{row}" if rows_in else _digest(images[row][column])
+        for row, name in enumerate(names)
+        if name is None
+    }
+    return inside | dict(zip(paths, digests, strict=True))
 
 
 def _paths(images: Any, column: str) -> list[str | None]:
-    """The file that each image is in; None for one whose bytes are in the table."""
+    """The file that each image is in; None for one whose bytes are in the table; "" for none."""
     found: list[str | None] = []
     for start in range(0, len(images), ROWS):
         values = images.with_format("arrow")[start : start + ROWS][column].combine_chunks()
         inside = values.field("bytes").is_valid().to_pylist()
         paths = values.field("path").to_pylist()
-        found += [None if here else path for here, path in zip(inside, paths, strict=True)]
+        found += [None if here else path or "" for here, path in zip(inside, paths, strict=True)]
     return found
 
 
@@ -215,12 +231,14 @@ def _load(images: Any, column: str, row: int, folders: Sequence[Path], where: st
     if value.get("bytes"):
         return decode_image(value["bytes"], where)
     if not value.get("path"):
-        raise InputError(f"{where} has no image")
+        raise BadRowError(f"{where} has no image", "captions without image")
     return decode_image(_file(value["path"], folders, where), where)
 
 
 def _file(path: str, folders: Sequence[Path], where: str) -> Path:
     """The file of an image, which must lie below one of the folders."""
+    if not path:
+        raise BadRowError(f"{where} has no image", "captions without image")
     inside = (folder for folder in folders if (folder / path).resolve().is_relative_to(folder))
     return below(next(inside, folders[0]), path, where)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from lors.system.errors import InputError
+from lors.data.bad_row import BadRowError
 
 __all__ = ["decode_image"]
 
@@ -22,7 +22,7 @@ def decode_image(file: Path | bytes, where: str) -> Image.Image:
     Of an animation, it is the first frame.
 
     Raises:
-        InputError: it is broken, truncated, too large, or no image; ``where`` names it.
+        BadRowError: it is broken, truncated, too large, or no image; ``where`` names it.
     """
     try:
         source = io.BytesIO(file) if isinstance(file, bytes) else file
@@ -33,8 +33,9 @@ def decode_image(file: Path | bytes, where: str) -> Image.Image:
         reason = str(error) or type(error).__name__
         if isinstance(error, UnidentifiedImageError):
             reason = f"not an image of {', '.join(FORMATS)}"
-        raise InputError(
-            f"cannot read the image of {where}: {reason}; replace it or remove its row"
+        raise BadRowError(
+            f"cannot read the image of {where}: {reason}; replace it or remove its row",
+            "unreadable images",
         ) from None
 
 

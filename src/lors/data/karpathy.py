@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lors.config import DataConfig
-from lors.data.files import Row, below, file_items, root_folder
+from lors.data.bad_row import BadRowError
+from lors.data.files import Row, below, caption_texts, file_items, image_name, root_folder
 from lors.data.pairs import Item
+from lors.data.problems import Problems, collecting
 from lors.data.source import Source
 from lors.system.errors import InputError
 from lors.system.progress import Progress
@@ -25,14 +27,16 @@ def read_karpathy(config: DataConfig, progress: Progress) -> dict[str, list[Item
     root = root_folder(config)
     if "train" not in config.annotations:
         raise InputError("data source 'karpathy' needs data.annotations.train, a JSON file")
-    rows = {
-        split: _rows(below(root, name, f"data.annotations.{split}"))
+    files = {
+        split: below(root, name, f"data.annotations.{split}")
         for split, name in config.annotations.items()
     }
-    return file_items(root, rows, progress)
+    with collecting(config, progress) as problems:
+        rows = (row for split, path in files.items() for row in _rows(path, split, problems))
+        return file_items(root, rows, problems, progress, files)
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path, split: str, problems: Problems) -> Iterator[Row]:
     try:
         rows = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -41,16 +45,14 @@ def _rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{str(path)!r} must be a JSON list of rows with image and caption")
     for number, row in enumerate(rows):
         where = f"{path.name} row {number}"
-        image, caption = (
-            (row.get("image"), row.get("caption")) if isinstance(row, dict) else (None, None)
-        )
-        captions = caption if isinstance(caption, list) else [caption]
-        if not isinstance(image, str) or not captions:
-            raise InputError(f"{where} needs an image and at least one caption")
-        for text in captions:
-            if not isinstance(text, str):
-                raise InputError(f"{where}: the caption of {image!r} must be text")
-            yield image, text, where
+        image, captions = None, tuple[str, ...]()
+        with problems:
+            if not isinstance(row, dict):
+                raise BadRowError(f"{where} needs an image and a caption", "rows that are none")
+            with problems:
+                image = image_name(row.get("image"), where)
+            captions = caption_texts(row.get("caption"), where)
+        yield Row(where, split, image, captions)
 
 
 SOURCE = Source(read_karpathy)

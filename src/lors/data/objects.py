@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from lors.data.bad_row import BadRowError
 from lors.data.files import caption_texts
 from lors.data.pairs import Item
+from lors.data.problems import collecting
 from lors.system.errors import InputError
-from lors.system.progress import Progress
+from lors.system.progress import Progress, Silent
 
 __all__ = ["dataset_items", "image_items"]
+
+NO_IMAGE, NO_PAIR = "images that are none", "rows that are no pairs"
 
 
 def image_items(images: Sequence[Any], captions: Sequence[Any], what: str = "") -> list[Item]:
@@ -34,7 +38,13 @@ def image_items(images: Sequence[Any], captions: Sequence[Any], what: str = "") 
             f"there are {len(images)} {what}images and {len(captions)} {what}captions: give for "
             "each image one caption, or a list of them"
         )
-    return [_item(images, row, captions[row], f"{what}image {row}") for row in range(len(images))]
+    items = []
+    with collecting(None, Silent()) as problems:
+        for row in range(len(images)):
+            with problems:
+                items.append(_item(images, row, captions[row], f"{what}image {row}"))
+        problems.settle(len(images), f"{what}images")
+    return items
 
 
 def dataset_items(dataset: Any, what: str, progress: Progress) -> list[Item]:
@@ -50,10 +60,13 @@ def dataset_items(dataset: Any, what: str, progress: Progress) -> list[Item]:
     """
     rows = range(len(dataset))
     items = []
-    for row in progress.track(rows, "read the dataset", len(rows)):
-        image, caption = _pair(dataset, row, f"{what} row {row}")
-        images = _Column(dataset, f"{what} row {row}")
-        items.append(_item(images, row, caption, f"{what} row {row}", image))
+    with collecting(None, progress) as problems:
+        for row in progress.track(rows, "read the dataset", len(rows)):
+            with problems:
+                image, caption = _pair(dataset, row, f"{what} row {row}")
+                images = _Column(dataset, f"{what} row {row}")
+                items.append(_item(images, row, caption, f"{what} row {row}", image))
+        problems.settle(len(rows), f"rows of {what}")
     return items
 
 
@@ -71,10 +84,11 @@ def _pair(dataset: Any, row: int, where: str) -> tuple[Any, Any]:
     found = dataset[row]
     if isinstance(found, dict):
         if not {"image", "caption"} <= found.keys():
-            raise InputError(f"{where} has {', '.join(map(str, found))}: give image and caption")
+            columns = ", ".join(map(str, found))
+            raise BadRowError(f"{where} has {columns}: give image and caption", NO_PAIR)
         return found["image"], found["caption"]
     if not isinstance(found, (tuple, list)) or len(found) < 2:
-        raise InputError(f"{where} is a {type(found).__name__}: give (image, caption)")
+        raise BadRowError(f"{where} is a {type(found).__name__}: give (image, caption)", NO_PAIR)
     return found[0], found[1]
 
 
@@ -99,7 +113,7 @@ def as_image(image: Any, where: str) -> Image.Image:
         where: names it in messages.
 
     Raises:
-        InputError: it is something else.
+        BadRowError: it is something else.
     """
     if isinstance(image, Image.Image):
         return image.convert("RGB")
@@ -107,14 +121,17 @@ def as_image(image: Any, where: str) -> Image.Image:
     if array.ndim == 3 and array.shape[0] == 3 and array.shape[2] != 3:
         array = array.transpose(1, 2, 0)
     if array.ndim != 3 or array.shape[2] != 3 or array.dtype.kind not in "uif":
-        raise InputError(
+        raise BadRowError(
             f"{where} is a {type(image).__name__} of shape {getattr(array, 'shape', '?')}: give a "
-            "PIL image, or an array of shape (height, width, 3)"
+            "PIL image, or an array of shape (height, width, 3)",
+            NO_IMAGE,
         )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or array.min() < 0 or array.max() > 1:
-            raise InputError(f"{where}: give floating-point pixels from 0 to 1, not normalised")
+            raise BadRowError(
+                f"{where}: give floating-point pixels from 0 to 1, not normalised", NO_IMAGE
+            )
         array = (255 * array).round()
     elif array.min() < 0 or array.max() > 255:
-        raise InputError(f"{where}: give whole pixels from 0 to 255")
+        raise BadRowError(f"{where}: give whole pixels from 0 to 255", NO_IMAGE)
     return Image.fromarray(np.ascontiguousarray(array.astype(np.uint8)))

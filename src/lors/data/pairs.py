@@ -62,3 +62,8 @@ class Decoded:
 
     fingerprint: str
     splits: dict[str, Split]
+
+    @property
+    def features(self) -> bool:
+        """Whether the images are features, which have no pixels."""
+        return self.splits["train"].images.ndim == 2

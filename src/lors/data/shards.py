@@ -13,7 +13,7 @@ import torch
 
 from lors.system.errors import InputError
 
-__all__ = ["BLOCK", "Features", "Shard", "ShardedRows", "shard_names"]
+__all__ = ["BLOCK", "Features", "Shard", "ShardedRows", "shard_names", "widened"]
 
 BLOCK = 4096
 """Rows read at a time."""
@@ -151,7 +151,7 @@ class ShardedRows:
             inside = ascending[first:last] - self._starts[place]
             for part, block in self._shards[place].take(inside):
                 here = slice(first + part.start, first + part.stop)
-                found[here if order is None else order[here]] = _as_float32(block)
+                found[here if order is None else order[here]] = widened(block)
 
 
 Features = np.ndarray | ShardedRows
@@ -180,7 +180,8 @@ def shard_names(path: Path) -> list[str]:
     return names
 
 
-def _as_float32(block: np.ndarray) -> np.ndarray:
+def widened(block: np.ndarray) -> np.ndarray:
+    """Numbers of 16 bits as float32, others as they are. Shape: (m, d)"""
     # For many numbers, torch is several times as fast as numpy.
     many = block.dtype == np.float16 and len(block) > 16
     return torch.from_numpy(block).float().numpy() if many else block

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lors.config import DataConfig
 from lors.data.pairs import Decoded, Item
 from lors.system.progress import Progress
 
-__all__ = ["Source"]
+__all__ = ["Shapes", "Source"]
+
+
+class Shapes(NamedTuple):
+    """The sizes of embeddings.
+
+    Args:
+        pairs: M, how many images the training split has.
+        images: f, numbers per image.
+        texts: d, numbers per text.
+    """
+
+    pairs: int
+    images: int
+    texts: int
+
 
 Read = Callable[[DataConfig, Progress], dict[str, list[Item]] | Decoded]
 
@@ -24,8 +40,10 @@ class Source:
         features: whether it gives embeddings of images and texts, which have no pixels.
         built_in: whether the data comes with the package, so that nobody need be told what was
             read.
+        shapes: of embeddings, the sizes, without reading the numbers; default: by reading them.
     """
 
     read: Read
     features: bool = False
     built_in: bool = False
+    shapes: Callable[[DataConfig], Shapes] | None = None

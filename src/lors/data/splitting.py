@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from lors.config import DataConfig
 from lors.system.errors import InputError
 from lors.system.seeding import derive_seed
 
-__all__ = ["split_indices"]
+__all__ = ["split_indices", "split_items"]
+
+T = TypeVar("T")
 
 
 def split_indices(
@@ -53,3 +56,9 @@ def split_indices(
             )
         splits[asked] = source, rows[:count]
     return splits
+
+
+def split_items(given: Mapping[str, Sequence[T]], config: DataConfig) -> dict[str, list[T]]:
+    """What each of train, val and test takes of the given splits; see ``split_indices``."""
+    chosen = split_indices({name: len(items) for name, items in given.items()}, config)
+    return {name: [given[split][row] for row in rows] for name, (split, rows) in chosen.items()}

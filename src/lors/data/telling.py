@@ -4,12 +4,44 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from lors.data.pairs import Item
 from lors.system.progress import Progress
 
-__all__ = ["tell_of_items"]
+__all__ = ["Repeated", "tell_of_items"]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What stands more than once.
+
+    Args:
+        captions: that stand more than once with the same image.
+        images: copies of others.
+        shared: images of val and of test that are also in train.
+    """
+
+    captions: int
+    images: int
+    shared: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, found: Mapping[str, Sequence[Item]], splits: Mapping[str, Sequence[Item]]
+    ) -> Repeated:
+        """Count in all that a source holds, and in the splits that are used of it."""
+        items = list(chain.from_iterable(found.values()))
+        keys = Counter(item.key for item in items)
+        train = {item.key for item in splits["train"]}
+        return cls(
+            captions=sum(len(item.captions) - len(set(item.captions)) for item in items),
+            images=sum(count - 1 for count in keys.values()),
+            shared={
+                name: sum(item.key in train for item in splits[name]) for name in ("val", "test")
+            },
+        )
 
 
 def tell_of_items(
@@ -26,16 +58,14 @@ def tell_of_items(
     captions = sum(len(item.captions) for item in items)
     used = ", ".join(f"{len(split):,} {name}" for name, split in splits.items())
     progress.say(f"Read {captions:,} captions of {len(items):,} images: {used}.")
-    twice = sum(len(item.captions) - len(set(item.captions)) for item in items)
-    if twice:
-        progress.say(f"Captions that stand more than once with the same image: {twice:,}.")
-    keys = Counter(item.key for item in items)
-    copies = sum(count - 1 for count in keys.values())
-    if copies:
-        progress.say(f"Images that are copies of others: {copies:,}.")
-    train = {item.key for item in splits["train"]}
-    for name in ("val", "test"):
-        shared = sum(item.key in train for item in splits[name])
+    repeated = Repeated.of(found, splits)
+    if repeated.captions:
+        progress.say(
+            f"Captions that stand more than once with the same image: {repeated.captions:,}."
+        )
+    if repeated.images:
+        progress.say(f"Images that are copies of others: {repeated.images:,}.")
+    for name, shared in repeated.shared.items():
         if shared:
             progress.say(
                 f"Warning: images of {name} that are also in train: {shared:,}. Recall on {name} "

@@ -18,10 +18,12 @@ from typing import Any
 from PIL import Image
 
 from lors.config import DataConfig
+from lors.data.bad_row import BadRowError
 from lors.data.files import caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.patterns import matching_files
+from lors.data.problems import Problems, collecting
 from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.files.tar import TarError, tar_members
@@ -47,10 +49,14 @@ def read_webdataset(config: DataConfig, progress: Progress) -> dict[str, list[It
     shards = find_shards(config)
     every = list(dict.fromkeys(shard for paths in shards.values() for shard in paths))
     digests = dict(zip(every, file_digests(root_folder(config), every, progress), strict=True))
-    return {
-        split: [item for shard in paths for item in shard_items(shard, digests[shard])]
-        for split, paths in shards.items()
-    }
+    with collecting(config, progress) as problems:
+        items = {
+            split: [i for shard in paths for i in shard_items(shard, digests[shard], problems)]
+            for split, paths in shards.items()
+        }
+        good = sum(map(len, items.values()))
+        problems.settle(good + len(problems.found), "pairs of the shards")
+    return items
 
 
 def find_shards(config: DataConfig) -> dict[str, list[Path]]:
@@ -71,23 +77,28 @@ def find_shards(config: DataConfig) -> dict[str, list[Path]]:
     }
 
 
-def shard_items(shard: Path, digest: str = "") -> list[Item]:
+def shard_items(shard: Path, digest: str, problems: Problems) -> list[Item]:
     """What one shard holds, in its order.
 
     Args:
         shard: a tar file.
         digest: of its content; an item's key is this, a bar, and the key in the shard.
-
-    Raises:
-        InputError: it is damaged, or a key lacks an image or a caption.
+        problems: if it is damaged, or a key lacks an image or a caption.
     """
-    items = []
-    for key, members in _index(shard).items():
+    items: list[Item] = []
+    index: dict[str, dict[str, Place]] = {}
+    with problems:
+        index = _index(shard)
+    for key, members in index.items():
         where = f"{key!r} in the shard {str(shard)!r}"
-        image = _first(members, IMAGES, where, "image")
-        captions = _captions(shard, members, where)
-        load = partial(_load, shard, members[image], where)
-        items.append(Item(f"{digest}|{key}", captions, load))
+        image, captions = None, tuple[str, ...]()
+        with problems:
+            image = _first(members, IMAGES, where, "image")
+        with problems:
+            captions = _captions(shard, members, where)
+        if image is not None and captions:
+            load = partial(_load, shard, members[image], where)
+            items.append(Item(f"{digest}|{key}", captions, load))
     return items
 
 
@@ -100,12 +111,15 @@ def _index(shard: Path) -> dict[str, dict[str, Place]]:
             if name:
                 key, kind = name[1], name[2].lower()
                 if kind in index.setdefault(key, {}):
-                    raise InputError(f"the shard {str(shard)!r} holds '{key}.{kind}' twice")
+                    raise BadRowError(
+                        f"the shard {str(shard)!r} holds '{key}.{kind}' twice", "damaged shards"
+                    )
                 index[key][kind] = (member.offset, member.size)
     except (TarError, OSError) as error:
-        raise InputError(
+        raise BadRowError(
             f"cannot read the shard {str(shard)!r}: {error}; it must be a complete tar file, "
-            "not compressed"
+            "not compressed",
+            "damaged shards",
         ) from None
     return index
 
@@ -114,9 +128,13 @@ def _first(members: Mapping[str, Place], kinds: tuple[str, ...], where: str, wha
     for kind in kinds:
         if kind in members:
             if members[kind][1] > MEMBER_BYTES[kind]:
-                raise InputError(f"{where}: its .{kind} file has {members[kind][1]:,} bytes")
+                size = f"{members[kind][1]:,} bytes"
+                raise BadRowError(f"{where}: its .{kind} file has {size}", "files too large")
             return kind
-    raise InputError(f"{where} has no {what}: add a .{', .'.join(kinds)} file or remove the key")
+    raise BadRowError(
+        f"{where} has no {what}: add a .{', .'.join(kinds)} file or remove the key",
+        f"pairs without {what}",
+    )
 
 
 def _captions(shard: Path, members: Mapping[str, Place], where: str) -> tuple[str, ...]:
@@ -126,11 +144,15 @@ def _captions(shard: Path, members: Mapping[str, Place], where: str) -> tuple[st
         text = data.decode("utf-8-sig")
         value: Any = json.loads(text) if kind == "json" else None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: cannot read its .{kind} file: {error}") from None
+        raise BadRowError(
+            f"{where}: cannot read its .{kind} file: {error}", "captions that are no text"
+        ) from None
     if kind == "txt":
         return caption_texts([line for line in text.splitlines() if line.strip()], where)
     if not isinstance(value, dict) or "caption" not in value:
-        raise InputError(f'{where}: its .json file must hold an object with "caption"')
+        raise BadRowError(
+            f'{where}: its .json file must hold an object with "caption"', "missing captions"
+        )
     return caption_texts(value["caption"], where)
 
 

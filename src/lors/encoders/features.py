@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from lors.data import Split
-from lors.data.cache import cached_array, fingerprint
 from lors.encoders.dual import DualEncoder
 from lors.encoders.image import normalisation
 from lors.files import artifacts
+from lors.files.cache import cached_array, fingerprint
 from lors.system.progress import Progress
 
 __all__ = ["cached_features", "of_pixels"]

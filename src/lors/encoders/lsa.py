@@ -16,8 +16,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint, made_once, reading_cache
 from lors.files import artifacts
+from lors.files.cache import fingerprint, made_once, reading_cache
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 

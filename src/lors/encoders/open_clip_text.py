@@ -13,8 +13,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint
 from lors.encoders.weights import check_width, content_digest, refuse_pickle
+from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, out_of_memory, suggestion
 from lors.system.progress import Progress

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lors.data import Split
-from lors.data.cache import cached_array, fingerprint
 from lors.data.shards import Features
 from lors.encoders.open_clip_text import OpenClipText
 from lors.encoders.text import embed_once
 from lors.files import artifacts
+from lors.files.cache import cached_array, fingerprint
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 

@@ -9,8 +9,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig, names
-from lors.data.cache import cached_array, fingerprint
 from lors.files import artifacts
+from lors.files.cache import cached_array, fingerprint
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 from lors.system.registry import Registry
@@ -23,6 +23,7 @@ __all__ = [
     "embed_once",
     "kind_of",
     "restore_text_trunk",
+    "text_size",
     "text_trunk_class",
     "training_text",
 ]
@@ -72,6 +73,9 @@ class TrainableText(TextTrunk, Protocol):
 
 TEXT_TRUNKS: Registry[Any] = names.TEXT_TRUNKS
 
+KNOWN_SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
+"""Of the paper's text trunks, known without loading them."""
+
 
 def text_trunk_class(text: str) -> tuple[Any, str]:
     """``"transformers:NAME"`` to the class and the name.
@@ -109,6 +113,13 @@ def build_text_trunk(config: EncoderConfig, captions: Sequence[str]) -> TextTrun
     """The text trunk of a configuration, fitted on the training captions if it is one that fits."""
     trunk, name = text_trunk_class(config.text)
     return trunk.build(name, config, captions)
+
+
+def text_size(config: EncoderConfig) -> int:
+    """The size of an embedding, before there are captions to fit a text trunk on."""
+    if text_trunk_class(config.text)[0].fitted:
+        return config.text_dim
+    return KNOWN_SIZES.get(config.text) or build_text_trunk(config, []).dim
 
 
 def restore_text_trunk(

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
-from lors.data.cache import fingerprint
 from lors.encoders.weights import check_width, content_digest
+from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, LorsError, out_of_memory
 from lors.system.progress import Progress

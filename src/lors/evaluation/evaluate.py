@@ -19,7 +19,7 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
-from lors.system.showing import as_progress
+from lors.system.showing import showing_progress
 
 __all__ = ["evaluate", "evaluate_set", "row_of", "set_row"]
 
@@ -90,17 +90,19 @@ def evaluate(
     """
     made = distilled if isinstance(distilled, DistilledSet) else DistilledSet.load(distilled)
     changes = by_dotted_name(options, made.config.matching.kind)
-    if test is None:
-        return _evaluated(made, changes, as_progress(progress))
-    splits = {"test": as_pairs(test)}
-    if val is not None:
-        splits["val"] = as_pairs(val)
-    else:
-        changes["evaluate.checks"] = 1
-    given = {name: real.only_split() for name, real in splits.items()}
-    real = Pairs(splits["test"].settings, {"train": given["test"], "val": given["test"], **given})
-    values = {**made.config.model_dump(mode="json"), "data": real.settings}
-    return _evaluated(made, changes, as_progress(progress), real, values)
+    with showing_progress(progress) as shown:
+        if test is None:
+            return _evaluated(made, changes, shown)
+        splits = {"test": as_pairs(test, progress=shown)}
+        if val is not None:
+            splits["val"] = as_pairs(val, progress=shown)
+        else:
+            changes["evaluate.checks"] = 1
+        given = {name: real.only_split() for name, real in splits.items()}
+        every = {"train": given["test"], "val": given["test"], **given}
+        real = Pairs(splits["test"].settings, every)
+        values = {**made.config.model_dump(mode="json"), "data": real.settings}
+        return _evaluated(made, changes, shown, real, values)
 
 
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:

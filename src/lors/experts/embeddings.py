@@ -7,11 +7,11 @@ import json
 import numpy as np
 import torch
 
-from lors.data.cache import cached_array, fingerprint
 from lors.data.shards import Features
 from lors.encoders.scorer import given_embeddings, open_clip_embeddings
 from lors.experts.of_setting import experts_of
 from lors.files.artifacts import home
+from lors.files.cache import cached_array, fingerprint
 from lors.setting import Setting
 
 __all__ = ["expert_embeddings", "joint_features", "scorer_embeddings"]

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from lors.data.cache import cache_errors
 from lors.encoders.own import own_digests
 from lors.experts.missing import train_missing
 from lors.experts.store import TrajectoryStore
 from lors.experts.train import Snapshot, train_expert
 from lors.files.artifacts import home
+from lors.files.cache import cache_errors
 from lors.setting import Setting
 
 __all__ = ["expert_origin", "experts_of"]

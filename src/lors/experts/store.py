@@ -66,7 +66,6 @@ class TrajectoryStore:
             snapshots: at the start and after every epoch.
         """
         thetas, learned = [], []
-        header: dict[str, Any] = {"origin": self.origin}
         for epoch, snapshot in enumerate(snapshots):
             if self.epochs is None or epoch in self.epochs:
                 thetas.append(snapshot.theta)
@@ -74,8 +73,20 @@ class TrajectoryStore:
             path = self._snapshot(expert, epoch)
             if not path.exists():
                 tensors = {"theta": snapshot.theta, "learned": learned[-1]}
-                save(path, PARTIAL, header, tensors)
-        theta, tensors = torch.stack(thetas), {"learned": torch.stack(learned[1:])}
+                save(path, PARTIAL, {"origin": self.origin}, tensors)
+        self.write(expert, torch.stack(thetas), torch.stack(learned[1:]))
+        shutil.rmtree(self._unfinished(expert))
+
+    def write(self, expert: int, theta: Tensor, learned: Tensor) -> None:
+        """Keep an expert that is known as a whole.
+
+        Args:
+            expert: its number.
+            theta: its parameters after each epoch that is kept. Shape: (epochs, P)
+            learned: which pairs it had learned at which epoch. Shape: (T, M), bool
+        """
+        header: dict[str, Any] = {"origin": self.origin}
+        tensors = {"learned": learned}
         if self.epochs is None:
             tensors["theta"] = theta
             header["checks"] = [check(row) for row in theta]
@@ -86,7 +97,6 @@ class TrajectoryStore:
             header["checks"] = [check(theta[0]), *(check(row) for row in tensors["moved"])]
         header["learned_check"] = check(tensors["learned"])
         save(self.path(expert), KIND, header, tensors)
-        shutil.rmtree(self._unfinished(expert))
 
     def tidy(self) -> None:
         """Remove what processes that were killed left of experts that are finished."""

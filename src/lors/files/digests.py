@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lors.data.cache import fingerprint
 from lors.files.artifacts import home, remove_leftovers, write_text
+from lors.files.cache import fingerprint
 from lors.system.errors import InputError
 from lors.system.locks import locked
 from lors.system.progress import Progress

@@ -90,6 +90,7 @@ class CovarianceMatcher:
         add_gradients(objective, synthetic)
         rates = self.setting.config.experts.rates()
         train_step(self.network, sgd(self.network, rates), real, nce)
+        self.network.zero_grad()
         following = torch.tensor((step + 1) % self.options.steps)
         self.state = {"theta": self.flat.flatten(self.network), "step": following}
         return objective.item()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
 from lors.system.errors import InputError
 from lors.system.progress import Progress
-from lors.system.showing import as_progress
+from lors.system.showing import showing_progress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -96,12 +97,19 @@ def distill(
     Raises:
         InputError: bad input, in one sentence, before any work starts.
     """
-    shown = as_progress(progress)
-    real = as_pairs(data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown)
-    config = configured(
-        real, pairs=pairs, method=method, encoder=encoder, model=model, loss=loss, options=options
-    )
-    with call_folder(out) as folder:
+    with showing_progress(progress) as shown, call_folder(out) as folder:
+        real = as_pairs(
+            data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown
+        )
+        config = configured(
+            real,
+            pairs=pairs,
+            method=method,
+            encoder=encoder,
+            model=model,
+            loss=loss,
+            options=options,
+        )
         run(config, folder, shown, references=False, pairs=real, evaluate=False)
         return DistilledSet.load(folder / SET)
 
@@ -120,7 +128,8 @@ def configured(
     if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
         raise InputError(f"pairs is how many pairs the set may hold: give 1 or more, not {pairs!r}")
     settings = encoder.settings() if encoder is not None else {}
-    scope = settings.get("encoder.scope", "heads")
+    pixels = model is not None and not real.features  # which then are what the model takes
+    scope = settings.setdefault("encoder.scope", "image" if pixels else "heads")
     preset = PRESETS["features" if real.features else scope]
     chosen = find_method(method or ("hindsight" if scope == "heads" else "lors"))
     settings |= {f"data.{name}": value for name, value in real.settings.items()}
@@ -131,7 +140,9 @@ def configured(
         settings["loss"] = named_loss(loss)
     kind = chosen.settings.get("matching.kind", "trajectory")
     settings |= by_dotted_name(options or {}, kind)
-    return load_config(preset, settings, chosen)
+    asked = {name: settings[name] for name in chosen.settings if name in settings}
+    changed = replace(chosen, settings={**chosen.settings, **asked})  # a caller's word counts
+    return load_config(preset, settings, changed)
 
 
 @contextmanager

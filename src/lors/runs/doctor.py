@@ -39,6 +39,8 @@ KINDS = {
     "texts": "embedded captions",
     "experts": "experts",
     "digests": "digests of data files",
+    "embeddings": "unpacked embeddings",
+    "skipped": "lists of rows that were left out",
 }
 """The folders below ``home()``."""
 

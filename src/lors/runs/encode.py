@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
@@ -22,11 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.config import Config, difference
-from lors.data.cache import item_pixels
+from lors.config import Config, DataConfig, difference
+from lors.data.bad_row import BadRowError
+from lors.data.decoded import pixels_or_error
 from lors.data.embeddings import ENCODED, SHARDS
 from lors.data.files import root_folder
 from lors.data.pairs import Item
+from lors.data.problems import Problems, collecting
 from lors.data.shards import shard_names
 from lors.data.webdataset import find_shards, shard_items
 from lors.encoders.features import of_pixels
@@ -127,7 +129,7 @@ def encode_shards(
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
     _list_shards(jobs, out)
     todo = [job for job in jobs if not job.done()]
-    work = partial(_encode, trunks=trunks, batch=batch)
+    work = partial(_encode, trunks=trunks, batch=batch, data=config.data, progress=progress)
     one_each(todo, _Job.claim, work, progress, "encode shards")
 
 
@@ -183,15 +185,19 @@ def _list_shards(jobs: Sequence[_Job], out: Path) -> None:
                 write_text(path, "".join(f"{name}\n" for name in names))
 
 
-def _encode(job: _Job, trunks: _Trunks, batch: int) -> None:
+def _encode(job: _Job, trunks: _Trunks, batch: int, data: DataConfig, progress: Progress) -> None:
     if job.done():
         return
     for path in job.files.values():
         remove_leftovers(path.parent, path.name)
-    items = shard_items(job.shard)
+    with collecting(data, progress) as problems:
+        found = shard_items(job.shard, "", problems)
+        total = len(found) + len(problems.found)
+        items, features = _features(found, trunks, batch, problems)
+        problems.settle(total, f"pairs of the shard {str(job.shard)!r}")
     if not items:
         raise InputError(f"the shard {str(job.shard)!r} is empty: leave it out")
-    images = np.concatenate(list(_features(items, trunks, batch)))
+    images = np.concatenate(features)
     texts = trunks.text.embed([text for item in items for text in item.captions], Silent())
     owner = np.repeat(np.arange(len(items)), [len(item.captions) for item in items])
     write_text(job.origin, block_digest(job.shard))
@@ -203,10 +209,23 @@ def _encode(job: _Job, trunks: _Trunks, batch: int) -> None:
     write_text(job.files["captions"], "".join(f"{line}\n" for line in lines))
 
 
-def _features(items: Sequence[Item], trunks: _Trunks, batch: int) -> Iterator[np.ndarray]:
-    """Features of images that are decoded a batch at a time. Shape of each: (batch or less, f)"""
+def _features(
+    items: Sequence[Item], trunks: _Trunks, batch: int, problems: Problems
+) -> tuple[list[Item], list[np.ndarray]]:
+    """The items that can be decoded, and their features. Shape of each: (batch or less, f)"""
+    kept: list[Item] = []
+    features = []
     with ThreadPoolExecutor() as pool:
         for start in range(0, len(items), batch):
             part = items[start : start + batch]
-            pixels = np.stack(list(pool.map(partial(item_pixels, size=trunks.size), part)))
-            yield trunks.image(torch.from_numpy(pixels)).numpy()
+            pixels = []
+            found = pool.map(partial(pixels_or_error, size=trunks.size), part)
+            for item, image in zip(part, found, strict=True):
+                if isinstance(image, BadRowError):
+                    problems.add(image)
+                else:
+                    kept.append(item)
+                    pixels.append(image)
+            if pixels and (problems.skip or not problems.found):
+                features.append(trunks.image(torch.from_numpy(np.stack(pixels))).numpy())
+    return kept, features

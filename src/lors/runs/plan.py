@@ -1,251 +1,207 @@
-"""What a run will need, from a short measurement on this device and without its data."""
+"""What a run will need, from a short rehearsal on this device and without its data."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from functools import partial
-from typing import Any
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from lors.config import Config
-from lors.encoders import DualEncoder, FlatModel, Frozen, build_dual_encoder, build_text_trunk
-from lors.encoders.folding import folded
-from lors.encoders.image import feature_size, image_trunk
-from lors.encoders.transformers_text import TransformersText
-from lors.losses import LOSSES, nce
-from lors.matching.second_order import DERIVATIVES, fitting_derivative
-from lors.matching.trajectory import fits_closed_form, inner_loss, meta_gradient
-from lors.matching.unroll import train_differentiably
-from lors.sets.synthetic import SyntheticPairs, pairs_within
-from lors.setting import resolve
-from lors.system.devices import find_device
-from lors.system.errors import InputError
-from lors.system.memory import peak_memory
-from lors.system.seeding import generator
-from lors.training import Batch, sgd, train
+from lors.runs.made_up import known_pairs
+from lors.runs.rehearsal import Rehearsal
+from lors.system.estimate import Cost, estimate
+from lors.system.memory import available_memory
+from lors.system.progress import Progress
 
-__all__ = ["plan"]
+__all__ = ["Plan", "plan"]
 
-CLOSED_FORM = "those of linear heads"
-
-SAMPLE = 8
-"""Pairs per batch when the speed of expert training is sampled."""
-
-TEXT_SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
-"""Embeddings of the paper's text trunks, known without loading them."""
+TIGHT = 0.8
+"""The share of the available memory from which on a run is said to be a tight fit."""
 
 
-def plan(config: Config) -> dict[str, str]:
-    """Parameters, storage, memory and time of a configuration, in words.
-
-    The network is built without pretrained image weights and fed noise: sizes and speed are the
-    same. One inner step, one pass through what is frozen and one small step of an expert are
-    measured; the rest is arithmetic.
-    """
-    config = resolve(config)
-    if config.data.source == "embeddings":
-        raise InputError("a plan needs the sizes of your embeddings: run it, it takes a minute")
-    kind = config.matching.kind
-    if kind not in ("trajectory", "hindsight"):
-        raise InputError(
-            f"a plan is of inner training runs, which matching.kind={kind} has none of: run it for "
-            "a few iterations instead"
-        )
-    device = find_device(config.device)
-    model = _model(config).to(device, getattr(torch, config.dtype))
-    flat = FlatModel(model)
-    theta = flat.flatten(model)
-    images, texts = _noise(config, model, 1)
-    numbers = images[0].numel() + texts[0].numel()
-    pairs = pairs_within(config.distill.budget, numbers, config.similarity, config.most_pairs())
-    steps, unrolled = config.matching.steps, config.matching.gradient == "unrolled"
-    if kind == "hindsight":
-        images, texts = _noise(config, model, min(pairs, config.evaluate.batch_size))
-        unrolled, derivative = True, "double"
-        step, graph = _measured(lambda: _unrolled_step(config, model, images, texts))
-    else:
-        images, texts = _noise(config, model, config.matching.batch_size)
-        derivative = _derivative(config, flat, theta, images, texts)
-        step, graph = _measured(
-            lambda: _meta_gradient(config, flat, theta, images, texts, derivative), graph=unrolled
-        )
-    encode, encode_graph = _measured(lambda: _freeze(model, images))
-    expert, expert_graph = _measured(lambda: _expert_step(config, model))
-    used = min(pairs, steps * len(images)) / len(images)
-    trajectories = config.distill.trajectories or 1
-    real = _real_batch(config, expert) if kind == "hindsight" else 0.0
-    iteration = trajectories * (encode * used + step * steps + real)
-    kept = graph if unrolled else 4 * theta.numel()
-    more = max(
-        kept * (steps - 1) + encode_graph * (used - 1),
-        expert_graph * (config.experts.batch_size / SAMPLE - 1),
-    )
-    return {
-        "device": str(device),
-        "parameters": f"{flat.sides[0]:,} image side + {flat.sides[1]:,} text side",
-        "synthetic pairs": f"{pairs}, within the storage of {config.distill.budget} plain pairs",
-        "numbers per pair": f"{numbers:,} ({_bytes(4 * numbers * config.distill.budget)} in all)",
-        "expert storage": _expert_storage(config, theta.numel()),
-        "expert training": f"{1000 * expert / SAMPLE:.1f} s per 1,000 pairs seen",
-        "one iteration": f"{iteration:.2f} s in one process, {trajectories} x {steps} inner steps "
-        f"of {len(images)}, second derivatives: {derivative}",
-        "distillation": f"{_duration(iteration * config.distill.iterations)} for "
-        f"{config.distill.iterations:,} iterations",
-        "peak memory": f"about {_bytes(peak_memory(device) + more)}",
-    }
-
-
-def _real_batch(config: Config, expert: float) -> float:
-    """Seconds for a network and all teachers on a real batch; a step of an expert is SAMPLE pairs.
-
-    A teacher only runs forward, a third of a step.
-    """
-    pairs = config.matching.real_batch_size or config.experts.batch_size
-    return expert * pairs / SAMPLE * (1 + config.experts.count / 3)
-
-
-def _expert_storage(config: Config, parameters: int) -> str:
-    experts = config.experts
-    if experts.compact:
-        snapshots = len(config.expert_snapshots())
-        numbers, how = 4 + 2 * (snapshots - 1), ", compact"
-    else:
-        snapshots = experts.epochs + 1
-        numbers, how = 4 * snapshots, ""
-    stored = _bytes(experts.count * numbers * parameters)
-    return f"{stored} ({experts.count} experts x {snapshots} snapshots{how})"
-
-
-def _model(config: Config) -> DualEncoder:
-    encoder = config.encoder.model_copy(update={"image_weights": None})
-    if encoder.scope == "all":
-        trunk = build_text_trunk(encoder, [])
-        assert isinstance(trunk, TransformersText)  # as resolve has checked
-        return build_dual_encoder(encoder, Frozen(trunk.dim, text_tower=trunk.tower), 0)
-    if encoder.text == "lsa":
-        dim = encoder.text_dim
-    else:
-        dim = TEXT_SIZES.get(encoder.text) or build_text_trunk(encoder, []).dim
-    if encoder.scope != "heads":
-        return build_dual_encoder(encoder, Frozen(dim), 0)
-    image = folded(image_trunk(encoder.image, None, encoder.size()).eval(), encoder.size())
-    frozen = Frozen(dim, feature_size(image), image if encoder.space == "pixels" else None)
-    return build_dual_encoder(encoder, frozen, 0)
-
-
-def _noise(config: Config, model: DualEncoder, count: int) -> tuple[Tensor, Tensor]:
-    """Images and texts of the right shapes; the first layer of a side tells its inputs."""
-    encoder, draw = config.encoder, generator("plan")
-    text = [next(m for m in model.text.modules() if isinstance(m, torch.nn.Linear)).in_features]
-    if encoder.scope == "all":
-        text = [encoder.text_length, model.text[0].words.embedding_dim]  # type: ignore[index]
-    image = [3, encoder.size(), encoder.size()]
-    if encoder.space == "features":
-        image = [
-            next(m for m in model.image.modules() if isinstance(m, torch.nn.Linear)).in_features
-        ]
-    like = next(model.parameters())
-    images = torch.randn(count, *image, generator=draw).to(like)
-    return images, torch.randn(count, *text, generator=draw).to(like)
-
-
-def _meta_gradient(
-    config: Config,
-    flat: FlatModel,
-    theta: Tensor,
-    images: Tensor,
-    texts: Tensor,
-    derivative: str,
-) -> None:
-    with torch.no_grad():
-        inputs = flat.model.freeze(images)
-    pairs = SyntheticPairs(inputs, texts).to(images.device, images.dtype)
-    batches = pairs.gather(
-        [torch.arange(len(images), device=images.device)], pairs.images.__getitem__
-    )
-    meta_gradient(
-        flat,
-        LOSSES[config.loss],
-        config.matching,
-        theta,
-        theta + 1,
-        batches,
-        pairs.rates,
-        DERIVATIVES.get(derivative),
-    )
-
-
-def _unrolled_step(config: Config, model: DualEncoder, images: Tensor, texts: Tensor) -> None:
-    with torch.no_grad():
-        inputs = model.freeze(images)
-    batch = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
-    batch = Batch(*(tensor.requires_grad_() for tensor in batch.leaves()))
-    every = torch.arange(len(inputs), device=inputs.device)
-    rates = inputs.new_full((2,), config.distill.inner_rate)
-    protocol = config.evaluate.momentum, config.evaluate.weight_decay
-    sides = train_differentiably(model, batch, [every], LOSSES[config.loss], [rates], *protocol)
-    (sides[0](inputs).sum() + sides[1](texts).sum()).backward()
-
-
-def _derivative(
-    config: Config, flat: FlatModel, theta: Tensor, images: Tensor, texts: Tensor
-) -> str:
-    """The way to second derivatives that a run would choose; here for noise."""
-    if config.matching.derivative != "auto" or config.matching.gradient == "unrolled":
-        return config.matching.derivative.replace("auto", "double")
-    if fits_closed_form(flat.model, config.matching):
-        return CLOSED_FORM
-    with torch.no_grad():
-        inputs = flat.model.freeze(images)
-    batch = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
-    batch = Batch(*(tensor.requires_grad_() for tensor in batch.leaves()))
-    loss = partial(inner_loss, flat, LOSSES[config.loss], config.matching.autocast)
-    leaf = theta.clone().requires_grad_()
-    (direction,) = torch.autograd.grad(loss(leaf, batch), leaf)
-    carry = config.matching.gradient == "exact"
-    return fitting_derivative(loss, theta, batch, direction, carry)[0]
-
-
-def _freeze(model: DualEncoder, images: Tensor) -> None:
-    """Through the frozen trunk and back, which happens once per iteration."""
-    pixels = images.detach().requires_grad_()
-    inputs = model.freeze(pixels)
-    inputs.backward(torch.ones_like(inputs))
-
-
-def _expert_step(config: Config, model: DualEncoder) -> None:
-    images, texts = _noise(config, model, SAMPLE)
-    with torch.no_grad():
-        inputs = model.freeze(images)
-    batch = Batch(inputs, texts, torch.eye(SAMPLE, device=inputs.device, dtype=inputs.dtype))
-    train(model, sgd(model, (0.0, 0.0)), [batch], nce)
-
-
-def _measured(work: Callable[[], Any], graph: bool = True) -> tuple[float, int]:
-    """Seconds, and the bytes that autograd keeps for the way back.
+@dataclass(frozen=True)
+class Plan:
+    """Parameters, storage, memory and time of a run.
 
     Args:
-        work: what to measure.
-        graph: whether to count the bytes; forward mode does not allow it.
+        config: of the run.
+        device: where it would run.
+        parameters: of the image side and of the text side.
+        pairs: N, how many synthetic pairs there would be, or selected ones.
+        pair_numbers: numbers per pair.
+        real_pairs: M, how many real ones there are; None if only reading them would tell.
+        expert_bytes: that one expert takes on disk.
+        expert_step: one step of an expert.
+        iteration: one iteration with a single trajectory; None for a selection.
+        remarks: what the matcher said.
+        available: bytes of memory that there are on the device.
     """
-    kept: dict[int, int] = {}
 
-    def keep(tensor: Tensor) -> Tensor:
-        kept[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
-        return tensor
+    config: Config
+    device: torch.device
+    parameters: tuple[int, int]
+    pairs: int
+    pair_numbers: int
+    real_pairs: int | None
+    expert_bytes: int
+    expert_step: Cost
+    iteration: Cost | None
+    remarks: tuple[str, ...]
+    available: int
 
-    counted = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    with counted if graph else nullcontext():
-        work()
-    begun = time.perf_counter()
-    work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - begun, sum(kept.values())
+    @property
+    def seconds(self) -> float:
+        """Of all iterations, in one process."""
+        if self.iteration is None:
+            return 0.0
+        distill = self.config.distill
+        return self.iteration.seconds * (distill.trajectories or 1) * distill.iterations
+
+    @property
+    def expert_seconds(self) -> float:
+        """For a pair that an expert sees."""
+        return self.expert_step.seconds / self.config.experts.batch_size
+
+    @property
+    def memory(self) -> float:
+        """The peak of training experts and of distilling."""
+        iteration = 0 if self.iteration is None else self.iteration.memory
+        return max(self.expert_step.memory, iteration)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the run fits the machine; if not, what to lower."""
+        needed, there = _bytes(self.memory), _bytes(self.available)
+        if self.memory > self.available:
+            return (
+                f"too large: it needs about {needed} of memory and {there} are available; lower "
+                f"{' or '.join(self._too_large())}"
+            )
+        fit = "tight" if self.memory > TIGHT * self.available else "fits"
+        time = "" if self.iteration is None else f", and distillation takes {_time(self.seconds)}"
+        return f"{fit}: about {needed} of {there} of memory{time}"
+
+    def _too_large(self) -> list[str]:
+        """The settings that memory grows with, where there is not enough."""
+        settings = []
+        if self.iteration is not None and self.iteration.memory > self.available:
+            options = self.config.matching
+            names = [*options.batch_options, *filter(None, [options.step_option])]
+            settings += [f"matching.{name}" for name in names] + ["distill.budget"]
+        if self.expert_step.memory > self.available:
+            settings.append("experts.batch_size")
+        pixels = self.config.encoder.space == "pixels"
+        return [*settings, *(["encoder.image_size"] if pixels else [])]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The plan in words: what, and how much; the verdict comes last."""
+        config, (image, text) = self.config, self.parameters
+        numbers, budget = self.pair_numbers, config.distill.budget
+        lines = [
+            ("device", str(self.device)),
+            ("parameters", f"{image:,} image side + {text:,} text side"),
+            ("synthetic pairs", f"{self.pairs}, within the storage of {budget} plain pairs"),
+            ("numbers per pair", f"{numbers:,} ({_bytes(4 * numbers * budget)} in all)"),
+            ("expert storage", self._expert_storage()),
+            ("expert training", self._expert_training()),
+        ]
+        if self.iteration is None:
+            how = f"{config.selection.kind} chooses real pairs; nothing is distilled"
+            lines[2] = ("selected pairs", str(self.pairs))
+            lines.append(("selection", how))
+        else:
+            lines += self._distillation(self.iteration)
+        return [
+            *lines,
+            ("peak memory", f"about {_bytes(self.memory)}"),
+            ("available memory", _bytes(self.available)),
+            ("verdict", self.verdict),
+        ]
+
+    def _expert_storage(self) -> str:
+        experts = self.config.experts
+        snapshots = len(self.config.expert_snapshots()) if experts.compact else experts.epochs + 1
+        how = f"{experts.count} experts x {snapshots} snapshots"
+        compact = ", compact" if experts.compact else ""
+        return f"{_bytes(experts.count * self.expert_bytes)} ({how}{compact})"
+
+    def _expert_training(self) -> str:
+        experts = self.config.experts
+        each = f"{1000 * self.expert_seconds:.1f} s per 1,000 pairs seen"
+        if self.real_pairs is None:
+            return each
+        seen = experts.count * experts.epochs * self.real_pairs
+        return f"{each}, {_time(self.expert_seconds * seen)} for all experts"
+
+    def _distillation(self, iteration: Cost) -> list[tuple[str, str]]:
+        config, options = self.config.distill, self.config.matching
+        trajectories = config.trajectories or 1
+        how = "" if trajectories == 1 else f", {trajectories} trajectories"
+        if options.step_option is not None:
+            how += f", {getattr(options, options.step_option)} inner steps"
+        whole = "measured" if iteration.whole else "carried on from smaller ones"
+        seconds = _time(iteration.seconds * trajectories)
+        return [
+            ("one iteration", f"{seconds} in one process{how} ({whole})"),
+            *(("", remark) for remark in self.remarks),
+            ("distillation", f"{_time(self.seconds)} for {config.iterations:,} iterations"),
+        ]
+
+
+def plan(config: Config, progress: Progress | None = None) -> Plan:
+    """Rehearse a configuration on noise and see what a run of it would need.
+
+    Two iterations of the real matcher, with made-up experts, and a step of an expert are done, and
+    what follows the first of each is measured; work that is too large for that is done with 1 and 2
+    inner steps, on small batches and on batches twice as large, and time and memory are carried on
+    in straight lines to all steps and pairs. One trajectory stands for all.
+
+    Args:
+        config: of the run; neither its data nor pretrained image weights need be there, except for
+            the headers of given embeddings.
+        progress: reports long-running work.
+
+    >>> from lors.config import load_config
+    >>> found = plan(load_config("tiny"))
+    >>> found.parameters, found.pairs, found.pair_numbers, found.verdict[:4]
+    ((77072, 2176), 7, 784, 'fits')
+    """
+    with tempfile.TemporaryDirectory(prefix="lors-plan-") as folder:
+        rehearsal = Rehearsal(config, Path(folder))
+        setting, available = rehearsal.setting, available_memory(rehearsal.setting.device)
+        least, what = [rehearsal.small_expert()], "measure steps of an expert"
+        step = estimate(rehearsal.expert_step, least, [1.0], setting.device, progress, what)
+        iteration = None
+        if config.selection.kind is None:
+            sizes, what = (rehearsal.small_sizes(), rehearsal.full_sizes()), "measure iterations"
+            iteration = estimate(rehearsal.iteration, *sizes, setting.device, progress, what)
+            memory = max(iteration.memory, rehearsal.preparing)
+            iteration = replace(iteration, memory=memory)
+        return Plan(
+            config,
+            setting.device,
+            setting.flat.sides,
+            rehearsal.count,
+            rehearsal.numbers,
+            known_pairs(config),
+            _expert_bytes(config, sum(setting.flat.sides), len(setting.pairs.splits["train"])),
+            step,
+            iteration,
+            tuple(rehearsal.remarks),
+            available,
+        )
+
+
+def _expert_bytes(config: Config, parameters: int, real_pairs: int) -> int:
+    """What an expert takes on disk: its snapshots, and which pairs it learned when."""
+    experts, size = config.experts, getattr(torch, config.dtype).itemsize
+    if experts.compact:  # the first as it is, the others as differences in bfloat16
+        snapshots = size + 2 * (len(config.expert_snapshots()) - 1)
+    else:
+        snapshots = size * (experts.epochs + 1)
+    return snapshots * parameters + experts.epochs * real_pairs
 
 
 def _bytes(count: float) -> str:
@@ -256,7 +212,9 @@ def _bytes(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def _duration(seconds: float) -> str:
+def _time(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return f"{seconds:.3g} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"

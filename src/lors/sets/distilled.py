@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from lors.config import Config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
+from lors.encoders.own import is_own
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss

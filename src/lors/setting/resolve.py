@@ -15,7 +15,9 @@ from lors.losses import LOSSES, Loss
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 
-__all__ = ["resolve"]
+__all__ = ["NO_PIXELS", "resolve"]
+
+NO_PIXELS = "embeddings have no pixels: start from the preset 'features'"
 
 
 def resolve(config: Config) -> Config:
@@ -30,7 +32,7 @@ def resolve(config: Config) -> Config:
     find_device(config.device)
     _check_batches(config)
     if SOURCES[config.data.source].features and config.encoder.space != "features":
-        raise InputError("embeddings have no pixels: start from the preset 'features'")
+        raise InputError(NO_PIXELS)
     size = config.encoder.image_size or _native_size(config.encoder)
     check_own(config.encoder, size)
     encoder = config.encoder.model_copy(update={"image_size": size})

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import Config, SimilarityConfig
-from lors.data import SOURCES, Pairs
+from lors.data import SOURCES, Decoded, Pairs
 from lors.data.shards import Features
 from lors.encoders import (
     DualEncoder,
@@ -39,7 +39,7 @@ from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import resolve
+from lors.setting.resolve import NO_PIXELS, resolve
 from lors.system import ranks
 from lors.system.devices import find_device
 from lors.system.errors import InputError
@@ -54,7 +54,7 @@ def setting_of(
     progress: Progress | None = None,
     like: DistilledSet | None = None,
     data_parallel: bool = False,
-    pairs: Pairs | None = None,
+    pairs: Pairs | Decoded | None = None,
 ) -> Setting:
     """The setting of a configuration that was not resolved yet; see ``Setting``."""
     return Setting(resolve(config), progress, like, data_parallel, pairs)
@@ -70,7 +70,9 @@ class Setting:
             from the data.
         data_parallel: whether the ranks divide every batch of experts and of matching, instead of
             dividing experts and trajectories.
-        pairs: the real pairs, where they are in memory.
+        pairs: work on these, instead of those that the configuration names: what a caller has in
+            memory, or decoded pixels or features with captions or text embeddings. Where texts are
+            given, there is no text trunk.
     """
 
     def __init__(
@@ -79,25 +81,27 @@ class Setting:
         progress: Progress | None = None,
         like: DistilledSet | None = None,
         data_parallel: bool = False,
-        pairs: Pairs | None = None,
+        pairs: Pairs | Decoded | None = None,
     ) -> None:
         self.config, self.progress, self.like = config, progress or Silent(), like
         self._data_parallel = data_parallel
         self.device = find_device(config.device)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
-        # A mistake in the data or the text trunk shows first.
-        decode = (pairs or Pairs({})).find(config.data, self.progress)
-        made_from_data = text_trunk_class(config.encoder.text)[0].fitted or self.given
-        text_trunk = None if made_from_data else build_text_trunk(config.encoder, [])
-        self.pairs = decode(config.encoder.size())
+        text_trunk: TextTrunk | None = None
+        if isinstance(pairs, Decoded):
+            self.pairs = pairs
+        else:
+            self.pairs, text_trunk = self._read(pairs or Pairs({}))
         train = self.pairs.splits["train"]
         if like is None and len(train) < config.distill.budget:
             raise InputError(
                 f"the training split has {len(train)} pairs, fewer than distill.budget "
                 f"({config.distill.budget}): lower the budget"
             )
-        self.text_trunk: TextTrunk = text_trunk or self._text_trunk_from_data()
+        if self.given and config.encoder.space != "features":
+            raise InputError(NO_PIXELS)
+        self.text_trunk: TextTrunk = text_trunk or self._text_trunk_of_data()
         if like is not None and like.text_trunk.fingerprint != self.text_trunk.fingerprint:
             raise InputError(
                 "the texts of this set are embeddings of another text trunk: evaluate it with "
@@ -106,12 +110,24 @@ class Setting:
         if config.encoder.network is not None:
             check_network(config.encoder, self._taken_features(), self.text_trunk.dim)
 
+    def _read(self, pairs: Pairs) -> tuple[Decoded, TextTrunk | None]:
+        """The decoded pairs, and the text trunk if that is not made from them.
+
+        A mistake in either shows before images are decoded, which is slow.
+        """
+        config = self.config
+        decode = pairs.find(config.data, self.progress)
+        of_data = text_trunk_class(config.encoder.text)[0].fitted
+        of_data = of_data or SOURCES[config.data.source].features
+        text_trunk = None if of_data else build_text_trunk(config.encoder, [])
+        return decode(config.encoder.size()), text_trunk
+
     @property
     def given(self) -> bool:
-        """Whether the pairs came as embeddings, so that there are no trunks."""
-        return SOURCES[self.config.data.source].features
+        """Whether the images came as features, so that there is no image trunk."""
+        return self.pairs.features
 
-    def _text_trunk_from_data(self) -> TextTrunk:
+    def _text_trunk_of_data(self) -> TextTrunk:
         train = self.pairs.splits["train"]
         if self.like is not None:
             return self.like.text_trunk

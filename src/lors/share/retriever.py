@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
-from lors.data.cache import item_pixels
+from lors.data.decoded import item_pixels
 from lors.data.images import decode_image
 from lors.data.pairs import Item
 from lors.data.shards import Features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import torch
 
 from lors.system.errors import InputError
 
-__all__ = ["check_fits", "forget_peak_memory", "peak_memory"]
+__all__ = ["available_memory", "check_fits", "forget_peak_memory", "peak_memory"]
+
+
+def available_memory(device: torch.device) -> int:
+    """Bytes that this process can hold, with those that it holds now."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+    return psutil.virtual_memory().available + psutil.Process().memory_info().rss
 
 
 def peak_memory(device: torch.device) -> int:
@@ -34,6 +42,9 @@ def forget_peak_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         return
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries keep little
+            ctypes.CDLL(None).malloc_trim(0)  # glibc keeps what was freed, as if it was in use
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

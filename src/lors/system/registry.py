@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from inspect import isfunction
 from typing import Any, Generic, TypeVar
 
 from lors.system.errors import InputError, suggestion
 
-__all__ = ["OWN", "Registry"]
+__all__ = ["FROM_PLUGIN", "OWN", "Registry"]
 
 T = TypeVar("T")
 OWN = "own:"
+FROM_PLUGIN = " (from a plugin? give --plugin MODULE)"
+"""What to try with a name that nobody knows: it may be that of a user's own module."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
 
 
@@ -32,17 +35,35 @@ class Registry(Mapping[str, T], Generic[T]):
     Args:
         what: one of the things, in a word, for messages.
         places: where those of the package are, as ``module:attribute``.
+        plugins: imports the modules that may register more, when a name is first asked for; it must
+            do nothing the next time.
+        maker: where to find what makes one of the things from a plain function, if that is allowed.
     """
 
-    def __init__(self, what: str, places: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        what: str,
+        places: Mapping[str, str],
+        plugins: Callable[[], None] | None = None,
+        maker: str | None = None,
+    ) -> None:
         self.what, self._places = what, dict(places)
+        self._plugins, self._maker = plugins, maker
         self._own: dict[str, T] = {}
 
+    def _known(self) -> dict[str, T]:
+        """Things of one's own, with those of plugins."""
+        if self._plugins is not None:
+            self._plugins()
+        return self._own
+
     def __getitem__(self, name: str) -> T:
-        if name in self._own:
-            return self._own[name]
-        module, _, attribute = self._places[name].partition(":")
-        return getattr(import_module(module), attribute)
+        own = self._known()
+        if name not in own:
+            return _at(self._places[name])
+        if self._maker is not None and isfunction(own[name]):
+            own[name] = _at(self._maker)(own[name])
+        return own[name]
 
     def give(self, thing: T, name: str) -> str:
         """Keep a thing that a caller has given, without registering it; returns its name.
@@ -57,14 +78,18 @@ class Registry(Mapping[str, T], Generic[T]):
         """Whether the thing of that name is not the package's."""
         return name in self._own
 
+    def own(self) -> list[str]:
+        """The names that were registered, here and by plugins."""
+        return [name for name in self._known() if not name.startswith(OWN)]
+
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._places
+        return name in self._places or name in self._known()
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._places, *self._own])
+        return iter([*self._places, *self._known()])
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._own)
+        return len(self._places) + len(self._known())
 
     def check(self, name: str) -> str:
         """The name, if there is such a thing.
@@ -73,7 +98,8 @@ class Registry(Mapping[str, T], Generic[T]):
             InputError: there is none; the message has the nearest name.
         """
         if name not in self and not name.startswith(OWN):
-            raise InputError(f"unknown {self.what} {name!r}{suggestion(name, self)}")
+            more = FROM_PLUGIN if self._plugins is not None else ""
+            raise InputError(f"unknown {self.what} {name!r}{suggestion(name, self)}{more}")
         return name
 
     def choose(self, name: str) -> T:
@@ -112,3 +138,9 @@ class Registry(Mapping[str, T], Generic[T]):
     def remove(self, name: str) -> None:
         """Forget a thing of one's own."""
         self._own.pop(name, None)
+
+
+def _at(place: str) -> Any:
+    """What is at ``module:attribute``."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

@@ -11,7 +11,7 @@ import torch
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 
-__all__ = ["Step", "paired_difference", "paired_ratio", "take_turns"]
+__all__ = ["Step", "paired_difference", "paired_ratio", "take_turns", "timed"]
 
 Step = Callable[[], object]
 
@@ -36,7 +36,7 @@ def take_turns(
     order = list(steps)
     for _ in (progress or Silent()).track(range(rounds), "time by turns", rounds):
         for name in order:
-            seconds[name].append(_timed(steps[name]))
+            seconds[name].append(timed(steps[name]))
         order.reverse()
     return seconds
 
@@ -56,7 +56,8 @@ def paired_ratio(first: list[float], second: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(first, second, strict=True))
 
 
-def _timed(step: Step) -> float:
+def timed(step: Step) -> float:
+    """The seconds that a step takes, on a GPU, too."""
     begun = time.perf_counter()
     step()
     if torch.cuda.is_available():

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lors.compare.results import Record, Reference, write_results
-from lors.compare.table import Table, Variant
+from lors.comparison.results import Record, Reference, write_results
+from lors.comparison.table import Table, Variant
 from lors.evaluation.recall import METRICS
 from lors.evaluation.statistic import MeanRecall, Statistic
 from lors.show.report.comparison import comparison_content, is_comparison

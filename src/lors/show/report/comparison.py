@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, field_validator
 
-from lors.compare.cell import cell_name
-from lors.compare.render import Entry, Line
-from lors.compare.results import Record, Reference, lines
-from lors.compare.table import Table, Variant
+from lors.comparison.cell import cell_name
+from lors.comparison.render import Entry, Line
+from lors.comparison.results import Record, Reference, lines
+from lors.comparison.table import Table, Variant
 from lors.evaluation.recall import METRICS, metric_label
 from lors.show.report import blocks
 from lors.show.report.blocks import Block

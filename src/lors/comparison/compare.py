@@ -1,0 +1,204 @@
+"""Comparing methods on a caller's own data, in one call."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from lors.comparison.results import Filled, Record, Reference, lines, reference_note
+from lors.comparison.run import fill_table
+from lors.comparison.table import Table, Variant, method_variant
+from lors.config.keywords import by_dotted_name
+from lors.config.methods import Method, add_method, find_method
+from lors.data.anything import as_pairs
+from lors.encoders.own import Encoder
+from lors.evaluation.frames import data_frame, html_table
+from lors.evaluation.recall import METRICS
+from lors.files.artifacts import write_text
+from lors.losses import Loss
+from lors.runs.distill import Network, call_folder, configured
+from lors.system.errors import InputError
+from lors.system.progress import Progress
+from lors.system.showing import showing_progress
+
+__all__ = ["Comparison", "compare"]
+
+BASE = "base.yaml"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What methods reach on one budget: mean recall, over seeds.
+
+    Prints as a table, shows as one in a notebook, and converts to pandas.
+
+    Args:
+        filled: the table with its results.
+    """
+
+    filled: Filled
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """One for each method, budget and seed."""
+        return self.filled.records
+
+    @property
+    def full_data(self) -> Sequence[Reference]:
+        """What training on all pairs reaches."""
+        return self.filled.references
+
+    def mean(self, method: str, pairs: int | None = None) -> float:
+        """The mean recall of a method over all seeds.
+
+        Args:
+            method: its name or label.
+            pairs: the budget; may be left out where there is one.
+
+        Raises:
+            InputError: it was not compared, or every run of it failed.
+        """
+        label = find_method(method).label if method not in self._labels() else method
+        found = [
+            record.mean
+            for record in self.records
+            if record.column == label
+            and pairs in (None, _budget(record.row))
+            and record.mean is not None
+        ]
+        if not found:
+            raise InputError(f"there is no result of {method!r}: it has {self._labels()}")
+        return sum(found) / len(found)
+
+    def _labels(self) -> list[str]:
+        return [column.label for column in self.filled.table.columns]
+
+    def _grid(self) -> list[list[str]]:
+        shown = lines(self.filled.table, self.records, "mean")
+        return [[line.label, *(e.text("**", "**") for e in line.entries)] for line in shown]
+
+    def _notes(self) -> list[str]:
+        table = self.filled.table
+        notes = [reference_note(reference, table) for reference in self.full_data]
+        failed = [
+            f"{r.row}, {r.column}, seed {r.seed}: {r.failed}" for r in self.records if r.failed
+        ]
+        return notes + failed
+
+    def __repr__(self) -> str:
+        table = RichTable("mean recall", *self._labels())
+        for row in self._grid():
+            table.add_row(*row)
+        console = Console(file=io.StringIO(), width=100, force_terminal=False)
+        console.print(table)
+        for note in self._notes():
+            console.print(note, soft_wrap=True, markup=False)
+        shown = console.file
+        assert isinstance(shown, io.StringIO)
+        return shown.getvalue().rstrip()
+
+    def _repr_html_(self) -> str:
+        lines = [["mean recall", *self._labels()], *self._grid()]
+        return html_table(lines, self.filled.table.title, self._notes())
+
+    def to_pandas(self) -> Any:
+        """A data frame with a line for each method, budget and seed."""
+        return data_frame(
+            [
+                {"pairs": _budget(r.row), "method": r.column, "seed": r.seed}
+                | {name: asdict(r)[name] for name in ("mean", *METRICS, "storage", "seconds")}
+                for r in self.records
+            ]
+        )
+
+
+def compare(
+    data: Any,
+    texts: Any = None,
+    *,
+    methods: Sequence[str | Method] = ("hindsight", "lors", "random"),
+    pairs: int | Sequence[int] = 100,
+    seeds: int = 3,
+    encoder: Encoder | None = None,
+    model: Network | None = None,
+    loss: str | Loss | None = None,
+    owner: Any = None,
+    val: Any = None,
+    test: Any = None,
+    out: str | Path | None = None,
+    progress: Progress | bool | None = None,
+    **options: Any,
+) -> Comparison:
+    """Run methods on the same data and storage, and see which wins.
+
+    Args:
+        data: as of ``distill``.
+        texts: as of ``distill``.
+        methods: names that ``lors compare --methods list`` shows, matchers of your own by the name
+            they are registered with, or ``Method`` objects.
+        pairs: a budget, or several.
+        seeds: how many runs of each; experts are shared by all.
+        encoder: as of ``distill``.
+        model: as of ``distill``.
+        loss: for methods that leave it open.
+        owner: as of ``distill``.
+        val: as of ``distill``.
+        test: as of ``distill``.
+        out: a folder, if the comparison should be kept and continued when interrupted.
+        progress: True, False, or an object that reports long-running work.
+        options: any setting, for all methods that have it.
+
+    Raises:
+        InputError: bad input, in one sentence, before any work starts.
+    """
+    with showing_progress(progress) as shown, call_folder(out) as folder:
+        real = as_pairs(data, texts, owner=owner, val=val, test=test, progress=shown)
+        budgets = [pairs] if isinstance(pairs, int) else list(dict.fromkeys(pairs))
+        chosen = [add_method(m) if isinstance(m, Method) else find_method(m) for m in methods]
+        if not chosen or not budgets:
+            raise InputError("give one or more methods, and one or more numbers of pairs")
+        plain = configured(
+            real, pairs=min(budgets), method="lors", encoder=encoder, model=model, loss=loss
+        )
+        write_text(folder / BASE, plain.yaml())
+        table = _table(folder / BASE, chosen, budgets)
+        settings = _for_all(options, chosen)
+        out = folder / "comparison"
+        filled = fill_table(table, out, range(seeds), settings, 0, shown, pairs=real)
+    return Comparison(filled)
+
+
+def _table(base: Path, methods: Sequence[Method], budgets: Sequence[int]) -> Table:
+    rows = (
+        Variant(label=f"{budget} pairs", preset=str(base), set={"distill.budget": budget})
+        for budget in budgets
+    )
+    columns = (method_variant(method.name) for method in methods)
+    return Table(title="Methods on one budget", rows=tuple(rows), columns=tuple(columns))
+
+
+def _for_all(options: dict[str, Any], chosen: Sequence[Method]) -> list[str]:
+    """Keywords as overrides; an option of a matcher counts for the methods that have it."""
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        problems = []
+        for kind in dict.fromkeys(m.settings.get("matching.kind", "trajectory") for m in chosen):
+            try:
+                found |= by_dotted_name({name: value}, kind)
+                break
+            except InputError as error:
+                problems.append(error)
+        else:
+            raise problems[0]
+    return [f"{name}={json.dumps(value)}" for name, value in found.items()]
+
+
+def _budget(row: str) -> int:
+    return int(row.split()[0])

@@ -1,0 +1,86 @@
+"""What the cells of a comparison share: data, features, experts, the recall of the full data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from lors.comparison.cell import Cell
+from lors.comparison.results import Reference
+from lors.config import Config
+from lors.data import Pairs
+from lors.evaluation.protocol import summarise
+from lors.evaluation.references import full_data
+from lors.evaluation.statistic import MeanRecall, Recalls
+from lors.experts import experts_of
+from lors.files import artifacts
+from lors.setting import setting_of
+from lors.system import ranks
+from lors.system.errors import InputError
+from lors.system.progress import Progress
+
+__all__ = ["prepare"]
+
+FULL_DATA = TypeAdapter(dict[str, Recalls | MeanRecall])
+"""What ``full-data.json`` holds: recalls by the settings and the data that they belong to."""
+
+SHARED = ("data", "encoder", "experts", "evaluate", "device", "dtype")
+"""Cells that agree in these, but for the number of experts, share experts, features and the
+full-data reference."""
+
+
+def prepare(
+    cells: Sequence[Cell], out: Path, progress: Progress, pairs: Pairs | None = None
+) -> list[Reference]:
+    """Make what cells share, once: data, features and experts; and measure the full data."""
+    settings: dict[str, list[Cell]] = {}
+    for cell in cells:
+        settings.setdefault(_shared(cell.config), []).append(cell)
+    path = out / "full-data.json"
+    known = FULL_DATA.validate_python(ranks.from_rank_zero(lambda: _plain(_known_references(path))))
+    references = []
+    for key, group in settings.items():
+        most = max(group, key=lambda cell: cell.config.experts.count)
+        setting = setting_of(most.config, progress, pairs=pairs)
+        experts_of(setting)
+        key = f"{key} {setting.pairs.fingerprint}"
+        if key not in known:
+            known[key] = summarise(full_data(setting)).chosen
+            if ranks.rank() == 0:
+                artifacts.write_text(path, json.dumps(_plain(known), indent=2))
+        rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
+        columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
+        references.append(Reference(rows=rows, columns=columns, recall=known[key]))
+    return references
+
+
+def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:
+    return {key: recall.content() for key, recall in known.items()}
+
+
+def _known_references(path: Path) -> dict[str, Recalls | MeanRecall]:
+    """The recalls of the full data that were measured before, by what they belong to.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        return FULL_DATA.validate_python(json.loads(path.read_text("utf-8")))
+    except (ValueError, RecursionError):
+        raise InputError(f"{str(path)!r} is damaged: delete it to measure again") from None
+
+
+def _shared(config: Config) -> str:
+    values = config.model_dump(mode="json")
+    shared = {name: values[name] for name in SHARED}
+    del shared["experts"]["count"], shared["evaluate"]["tried_losses"]
+    del shared["evaluate"]["tried_rates"]
+    if config.experts.compact:
+        shared["snapshots"] = config.expert_snapshots()
+    return json.dumps(shared, sort_keys=True)
