@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 from lors import load_config
+from lors.encoders.dual import Side
+from lors.encoders.own import Encoder, own_network
 from lors.evaluation.evaluate import evaluate_set
 from lors.runs.card import card
 from lors.runs.folders import CARD, SET
@@ -21,6 +23,7 @@ from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
 from lors.setting import setting_of
 from lors.share.export import export
+from tests.encoders.own_modules import Convolutions, Reader, drawn, tokenize
 
 
 def blocks(text: str) -> tuple[str, str]:
@@ -61,8 +64,8 @@ def recall_by_its_code(folder: Path) -> float:
     setting = setting_of(config, like=distilled)
     drawn = setting.model(config.seed, "evaluation network", 0)
     for side, ours in ((names["image"], drawn.image), (names["text"], drawn.text)):
-        (ours if isinstance(ours, nn.Sequential) else nn.Sequential(ours)).requires_grad_(False)
-        into = side if isinstance(ours, nn.Sequential) else side[-1]
+        ours.requires_grad_(False)
+        into = side if isinstance(ours, Side) else side[-1]
         into.load_state_dict(ours.state_dict())
     exec(compile(f"image_rate, text_rate{rest}", CARD, "exec"), names)
     split, real = setting.pairs.splits["test"], setting.real["test"]
@@ -108,7 +111,25 @@ FEATURES = ["encoder.scope=heads", "encoder.space=features"]
 HEADS = ["encoder.image_head=mlp", "encoder.text_head=mlp", "encoder.embed_dim=16"]
 
 
-@pytest.mark.parametrize("kind", ["embeddings", "features", "frozen", "image", "all"])
+def own_settings() -> dict[str, list[str]]:
+    """Settings that name modules of the caller's own."""
+    every = Encoder(image=Convolutions, text=drawn(Reader), tokenize=tokenize).settings()
+    trunks = [f"{name}={value}" for name, value in every.items()]
+    pixels = own_network(lambda: (Convolutions(), nn.Linear(16, 6)))
+    heads = own_network(lambda: (nn.Sequential(nn.Linear(128, 8), nn.Tanh()), nn.Linear(16, 8)))
+    return {
+        "own": [*trunks, "encoder.scope=all", "encoder.text_length=12"],
+        "own frozen": [*trunks, "encoder.scope=heads", "encoder.image_head=linear"],
+        "network": [f"encoder.network={pixels}", "encoder.scope=image"],
+        "network of features": [f"encoder.network={heads}", *FEATURES],
+    }
+
+
+KINDS = ["embeddings", "features", "frozen", "image", "all"]
+OWN_KINDS = ["own", "own frozen", "network", "network of features"]
+
+
+@pytest.mark.parametrize("kind", KINDS + OWN_KINDS)
 def test_its_code_reaches_what_evaluation_reports(
     kind: str, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +140,7 @@ def test_its_code_reaches_what_evaluation_reports(
         "all": ["encoder.scope=all", f"encoder.text=transformers:{tiny_bert}"],
     }
     settings["all"].append("encoder.text_length=8")
+    settings |= own_settings()
     asked = clip_like(tmp_path) if kind == "embeddings" else settings[kind]
     out = tmp_path / "run"
     run(load_config("tiny", [*QUICK, *asked]), out, references=False)

@@ -124,7 +124,7 @@ class _Reader:
         elif isinstance(function, functools.partial):
             for part in (function.func, function.args, function.keywords):
                 self.add(part)
-        elif _of_a_library(function.__module__):
+        elif _of_a_library(function.__module__) and "<" not in function.__qualname__:
             self.put(function.__module__, function.__qualname__)
         else:
             self.put(*_code(function))
