@@ -158,7 +158,7 @@ BIG = torch.zeros(1).expand(4, 10)
         ({"text_trunk.components": None}, {}, "text trunk is damaged"),
         ({}, {"similarity": {"kind": "full"}}, "a full similarity of 4 pairs holds 16 numbers"),
         ({}, {"similarity": {"rank": 10**12}}, "lowrank similarity of 4 pairs holds"),
-        ({}, {"similarity": {"kind": "mystery"}}, r"\.safetensors.*: unknown similarity"),
+        ({}, {"similarity": {"kind": "mystery"}}, r"set\.safe.*unknown similarity 'mystery'"),
         ({}, {"loss": "mystery"}, r"set\.safetensors.*: unknown loss 'mystery'"),
         ({}, {"distill": {"budget": 3}}, "more than the budget of 3"),
         ({}, {"encoder": {"space": "features", "scope": "heads"}}, "images of shape"),

@@ -4,7 +4,7 @@ A file may start from another with ``base: NAME`` and say only what differs.
 """
 
 from lors.config.catalogue import presets
-from lors.config.config import Config
+from lors.config.config import Config, Expected
 from lors.config.matching import MatchingOptions
 from lors.config.methods import Method, find_method, methods
 from lors.config.reading import difference, load_config
@@ -13,7 +13,6 @@ from lors.config.sections import (
     DistillConfig,
     EncoderConfig,
     EvaluateConfig,
-    Expected,
     ExpertsConfig,
     SelectionConfig,
     SimilarityConfig,

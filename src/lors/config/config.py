@@ -16,14 +16,13 @@ from lors.config.sections import (
     DistillConfig,
     EncoderConfig,
     EvaluateConfig,
-    Expected,
     ExpertsConfig,
     SelectionConfig,
     SimilarityConfig,
 )
 from lors.config.types import LossName, Section, Seed
 
-__all__ = ["Config"]
+__all__ = ["Config", "Expected"]
 
 
 def _names(value: Any) -> Any:
@@ -32,6 +31,16 @@ def _names(value: Any) -> Any:
 
 
 TrackerName = Annotated[str, AfterValidator(TRACKERS.check)]
+
+
+class Expected(Section):
+    """What a published cell reports, for comparison; nothing computes with it."""
+
+    recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
+    full_data: float | None = Field(None, description="the same for the full training data")
+    time: str = Field("", description="of the distillation, and on what")
+    memory: str = Field("", description="of the distillation, and of what")
+    source: str = Field("", description="where the numbers are from")
 
 
 class Config(Section):

@@ -37,7 +37,6 @@ __all__ = [
     "DistillConfig",
     "EncoderConfig",
     "EvaluateConfig",
-    "Expected",
     "ExpertsConfig",
     "SelectionConfig",
     "SimilarityConfig",
@@ -287,13 +286,3 @@ class EvaluateConfig(Section):
     def pace(self, epoch: int) -> float:
         """What the learning rates are multiplied by in an epoch, counted from 0."""
         return 1.0 if epoch < self.epochs // 2 else 0.1
-
-
-class Expected(Section):
-    """What a published cell reports, for comparison; nothing computes with it."""
-
-    recall: float | None = Field(None, description="mean of IR@1/5/10 and TR@1/5/10, percent")
-    full_data: float | None = Field(None, description="the same for the full training data")
-    time: str = Field("", description="of the distillation, and on what")
-    memory: str = Field("", description="of the distillation, and of what")
-    source: str = Field("", description="where the numbers are from")
