@@ -85,7 +85,7 @@ def test_scope_all_moves_the_transformer_and_not_its_words(tiny_bert: Path) -> N
 
 def test_scope_all_needs_a_text_trunk_that_can_train() -> None:
     with pytest.raises(InputError, match=r"encoder\.text=transformers"):
-        load_config("tiny", ["encoder.scope=all"])
+        resolve(load_config("tiny", ["encoder.scope=all"]))
 
 
 def test_in_scope_all_real_texts_mean_the_same_as_input_embeddings(tiny_bert: Path) -> None:

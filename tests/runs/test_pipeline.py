@@ -188,7 +188,10 @@ def test_references_can_be_added_to_a_finished_run(tiny: Config, tmp_path: Path)
             "distill.init=k-means",
         ],
         ["matching.kind=covariance", "distill.learning_rates.images=0.01"],
-        ["matching.kind=joint-distribution", "distill.init=cross-covariance"],
+        [
+            "matching={kind: joint-distribution, min_start_epoch: 0, max_start_epoch: 2}",
+            "distill.init=cross-covariance",
+        ],
     ],
 )
 def test_every_variant_runs_end_to_end(overrides: list[str], tmp_path: Path) -> None:

@@ -46,8 +46,7 @@ __all__ = [
 
 def _start(name: str) -> str:
     """The name of a start, or of a selection, whose pairs are one."""
-    known = [*STARTS, *SELECTIONS]
-    if name not in known:
+    if name not in (known := [*STARTS, *SELECTIONS]):
         raise InputError(f"unknown start {name!r}{suggestion(name, known)}{FROM_PLUGIN}")
     return name
 
