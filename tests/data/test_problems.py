@@ -213,7 +213,8 @@ def test_shards_report_every_key(tmp_path: Path) -> None:
     del members["3.txt"], members["5.png"]
     shard(tmp_path / "train-0.tar", members)
     (tmp_path / "train-1.tar").write_text("not a tar")
-    settings = {"source": "webdataset", "annotations": {"train": "train-*.tar"}}
+    settings: dict[str, Any] = {"source": "webdataset"}
+    settings["annotations"] = {"train": "train-*.tar"}
     with pytest.raises(BadDataError) as caught:
         load(tmp_path, **settings)
     assert sorted(problem.kind for problem in caught.value.problems) == [
