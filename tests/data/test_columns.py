@@ -96,7 +96,7 @@ def test_an_unpacked_column_is_a_memory_map(
     for side, array in sides.items():
         table = pyarrow.table({"id": np.arange(60), "embedding": column(array, "fixed")})
         parquet.write_table(table, tmp_path / f"{side}.parquet")
-    files = {"images": "images.parquet", "texts": "texts.parquet"}
+    files: dict[str, Any] = {"images": "images.parquet", "texts": "texts.parquet"}
     found = load(tmp_path, **files)
     assert not isinstance(found.splits["train"].images, np.ndarray)
     assert same(found, from_npy(tmp_path, sides))
@@ -164,11 +164,12 @@ def test_owners_and_captions_may_be_columns(tmp_path: Path, sides: dict[str, np.
     (tmp_path / "words.jsonl").write_text("\n".join(lines))
     pairs = [[words[2 * i], words[2 * i + 1]] for i in range(60)]
     feather.write_feather(pyarrow.table({"captions": pairs}), tmp_path / "words.feather")
-    given = {"images": "images.npy", "texts": "texts.parquet", "owner": "texts.parquet"}
+    given: dict[str, Any] = {"images": "images.npy", "texts": "texts.parquet"}
+    given |= {"owner": "texts.parquet"}
     for captions in ("texts.parquet", "words.csv", "words.jsonl", "words.feather"):
         found = load(tmp_path, captions=captions, **given)
         for split in found.splits.values():
-            rows = [np.flatnonzero((sides["images"] == row).all(1))[0] for row in split.images]
+            rows = [np.flatnonzero((sides["images"] == row).all(1))[0] for row in split.images[:]]
             expected = [w for row in rows for w in words[2 * row : 2 * row + 2]]
             assert list(split.captions) == expected
     (tmp_path / "words.csv").write_text("caption\na\nb")
@@ -202,15 +203,17 @@ def test_rows_that_cannot_be_used_are_left_out_of_embeddings(
     np.save(tmp_path / "images.npy", images)
     np.save(tmp_path / "texts.npy", texts)
     np.save(tmp_path / "owner.npy", np.repeat(np.arange(60), 2))
-    files = {side: f"{side}.npy" for side in ("images", "texts", "owner")}
+    files: dict[str, Any] = {side: f"{side}.npy" for side in ("images", "texts", "owner")}
     with pytest.raises(BadDataError) as caught:
         load(tmp_path, **files)
     assert str(caught.value).startswith("5 problems in 180 embeddings (rows that are not finite: 5")
     found = load(tmp_path, skip=True, captions="words.csv", **files)
     seen = []
     for split in found.splits.values():
-        rows = [int(np.flatnonzero((images == row).all(1))[0]) for row in split.images]
-        for caption, text, owner in zip(split.captions, split.texts, split.owner, strict=True):
+        rows = [int(np.flatnonzero((images == row).all(1))[0]) for row in split.images[:]]
+        assert split.texts is not None
+        own = zip(split.captions, split.texts[:], split.owner, strict=True)
+        for caption, text, owner in own:
             number = int(caption.split()[1])
             assert number // 2 == rows[owner]
             assert np.array_equal(text, texts[number].astype(np.float32))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from lors.data.problems import BadDataError
 from lors.system.errors import LorsError
 from tests.fuzz.target import Target
 
@@ -27,6 +28,8 @@ BYTES = 2 * 2**30
 gigabytes fails here, and swaps on a user's machine."""
 SENTENCE = 1200
 """Characters that a person reads."""
+LINES = 24
+"""Of a report on bad data: counts, the first problems, and how many more there are."""
 
 
 class Hang(BaseException):
@@ -116,9 +119,10 @@ def _judged(error: LorsError) -> Outcome:
     sentence = str(error)
     if not sentence.strip():
         return Outcome(f"no words in {_place(error)}")
-    if len(sentence) > SENTENCE:
+    lines = sentence.split("\n") if isinstance(error, BadDataError) else [sentence]
+    if max(map(len, lines)) > SENTENCE or len(lines) > LINES:
         return Outcome(f"a sentence too long in {_place(error)}", sentence[:SENTENCE])
-    if not sentence.isprintable():  # a line end, a control character, half a surrogate pair
+    if not all(line.isprintable() for line in lines):  # a control character, half a surrogate pair
         return Outcome(f"unprintable in {_place(error)}", repr(sentence))
     return Outcome("refused", sentence)
 

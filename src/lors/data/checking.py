@@ -62,8 +62,10 @@ def check_pairs(config: DataConfig, progress: Progress | None = None) -> Checked
             checked.facts = _facts_of_embeddings(found)
             return checked
         splits = split_items(found, config)
-        sizes = _decoded(splits, checked, progress)
-        checked.facts = {**_facts(splits), **_sizes(sizes), **_repeated(found, splits)}
+        kept, sizes = _decoded(splits, checked, progress)
+        if not all(kept.values()):
+            raise InputError("a split has no image that can be decoded")
+        checked.facts = {**_facts(kept), **_sizes(sizes), **_repeated(found, kept)}
     except InputError as error:
         if not checked.problems:
             raise
@@ -87,26 +89,28 @@ def _listed(
 
 def _decoded(
     splits: Mapping[str, Sequence[Item]], checked: Checked, progress: Progress
-) -> np.ndarray:
-    """Decode every image; problems are kept, and the sizes of the others given. Shape: (M, 2)"""
+) -> tuple[dict[str, list[Item]], np.ndarray]:
+    """Decode every image, and note problems; the others, and their sizes. Shape: (M, 2)"""
     sizes = []
+    kept: dict[str, list[Item]] = {name: [] for name in splits}
     total = sum(map(len, splits.values()))
     every = (item for items in splits.values() for item in items)
     results = iter(progress.track(threaded(_size, every), "decode images", total))
-    for items in splits.values():
+    for name, items in splits.items():
         bad = {}
-        for place in range(len(items)):
+        for place, item in enumerate(items):
             result = next(results)
             if isinstance(result, BadRowError):
                 bad[place] = result
             else:
+                kept[name].append(item)
                 sizes.append(result)
         checked.problems += bad.values()
         if bad:
             remember_unreadable(items, bad)
     next(results, None)  # the last one is done, too
     checked.rows = max(checked.rows, total)
-    return np.array(sizes).reshape(-1, 2)
+    return kept, np.array(sizes).reshape(-1, 2)
 
 
 def _size(item: Item) -> tuple[int, int] | BadRowError:
