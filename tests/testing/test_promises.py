@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -64,8 +64,8 @@ class Good:
     """Keeps every promise; in one place only, so that toys are quick."""
 
     class Options(MatchingOptions):
-        scopes = ("heads",)
-        spaces = ("features",)
+        scopes: ClassVar[tuple[str, ...]] = ("heads",)
+        spaces: ClassVar[tuple[str, ...]] = ("features",)
 
     def __init__(self, setting: Setting, options: MatchingOptions) -> None:
         self.setting, self.state = setting, dict[str, Tensor]()
@@ -240,8 +240,8 @@ class WantsFive(Good):
 
 class OnlyLowRank(Good):
     def objective(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
-        rank: Any = synthetic.similarity.left.shape[1]  # type: ignore[union-attr]
-        return super().objective(synthetic, generator) * rank
+        similarity: Any = synthetic.similarity
+        return super().objective(synthetic, generator) * similarity.left.shape[1]
 
 
 class OnlyFeatures(Good):

@@ -99,7 +99,7 @@ class Config(Section):
         if self.similarity.kind != "fixed" and self.similarity.values is not None:
             raise ValueError("similarity.values needs similarity.kind=fixed")
         learned = {"images", "texts", "rates"} - set(self.distill.fixed)
-        if self.similarity.kind in ("diagonal", "lowrank", "full"):
+        if self.similarity.kind not in ("identity", "fixed"):
             learned |= {"similarity"} - set(self.distill.fixed)
         if not learned:
             raise ValueError("distill.fixed leaves nothing to learn: name fewer parts")

@@ -98,7 +98,7 @@ def _installed() -> Iterator[str]:
 
 def _import(name: str) -> None:
     """Import a module of the current folder or of an installed package."""
-    if not all(part.isidentifier() for part in name.split(".")):
+    if name.endswith(".py") or not all(part.isidentifier() for part in name.split(".")):
         raise InputError(
             f"--plugin takes the name of a module, as in --plugin my_module for my_module.py, "
             f"not {name!r}"

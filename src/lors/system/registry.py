@@ -83,7 +83,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return [name for name in self._known() if not name.startswith(OWN)]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places or name in self._known()
+        return name in self._known() or name in self._places
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._places, *self._known()])

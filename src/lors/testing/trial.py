@@ -105,7 +105,7 @@ def step(matcher: Matcher, pairs: SyntheticPairs, draw: torch.Generator) -> Seen
         for name, parameter in pairs.named_parameters():
             gradient = gradients[name]
             if gradient is not None and bool(gradient.any()):
-                parameter -= STEP * gradient / gradient.norm()
+                parameter.sub_(STEP * gradient / gradient.norm())
     return Seen(loss, gradients, copy.deepcopy(matcher.state))
 
 

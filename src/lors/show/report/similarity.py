@@ -38,6 +38,8 @@ def in_words(kind: str, rank: int, alpha: float) -> str:
     >>> in_words("lowrank", 10, 3.0)
     'S = diag(ω) + (α/r) L Rᵀ with rank r = 10 and α = 3, learned.'
     """
+    if kind not in WORDS:
+        return f"S is of the kind {kind}, which does not come with lors."
     return WORDS[kind].format(rank=rank, alpha=alpha)
 
 
