@@ -40,6 +40,7 @@ from lors.encoders.open_clip_text import OpenClipText
 from lors.evaluation.recall import chance, recall
 from lors.losses import nce
 from lors.selection import select
+from lors.setting import setting_of
 from lors.system.devices import find_device
 from lors.system.errors import LorsError
 
@@ -160,7 +161,7 @@ def continue_on(
 
 def random_sets(config: Config, draws: int = 3) -> Iterator[lors.DistilledSet]:
     """As many real pairs as the budget holds, as sets for CLIP's own loss."""
-    bench = lors.setting_of(config)
+    bench = setting_of(config)
     for draw in range(draws):
         (images, _), captions = select(bench, "random", config.distill.budget, draw)
         pairs = bench.plain_pairs(images, captions)

@@ -9,6 +9,7 @@ from PIL import Image
 from torch import Tensor
 
 import lors
+from lors.setting import setting_of
 from lors.starts import start_pairs
 
 CELL, SHOWN = 72, 10
@@ -35,7 +36,7 @@ def heat(matrix: Tensor, side: int) -> Image.Image:
 
 def main(run: Path = Path("runs/demo"), to: Path = Path("docs/demo.png")) -> None:
     distilled = lors.DistilledSet.load(run / "distilled.safetensors")
-    bench = lors.setting_of(distilled.config)
+    bench = setting_of(distilled.config)
     before = bench.distilled(start_pairs(bench)).pixels()
     similarity = distilled.pairs.similarity.matrix()
     picture = Image.new("RGB", (CELL * SHOWN + 16 + 2 * CELL, 2 * CELL), "white")

@@ -105,7 +105,7 @@ def test_commands_name_real_presets_and_settings(command: str) -> None:
         load_config(words[1], [*settings, f"selection.kind={words[0]}"])
     if name == "compare" and "--table" in words:
         load_table(words[words.index("--table") + 1])
-    elif name == "compare" and "list" not in words:
+    elif name == "compare" and "--methods" in words and "list" not in words:
         own_table(words[0], words[words.index("--methods") + 1].split(","), [10])
 
 

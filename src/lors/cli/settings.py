@@ -22,7 +22,7 @@ def settings(
         ),
     ] = None,
 ) -> None:
-    """Explain every setting: what it can be, its default, what it does."""
+    """Explain every setting: its type, default and meaning."""
     from lors.config.describing import described
 
     width = min(console.width, WIDEST)

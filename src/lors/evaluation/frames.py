@@ -34,7 +34,9 @@ def data_frame(rows: Mapping[str, Mapping[str, Any]] | Sequence[Mapping[str, Any
     try:
         import pandas
     except ImportError:
-        raise InputError("to_pandas needs the package pandas: pip install pandas") from None
+        raise InputError(
+            "to_pandas needs the package pandas: pip install 'lors[notebook]'"
+        ) from None
     if isinstance(rows, Mapping):
         return pandas.DataFrame(list(rows.values()), index=list(rows))
     return pandas.DataFrame(rows)

@@ -10,7 +10,6 @@ import dis
 import functools
 import hashlib
 import inspect
-import pickle
 import sys
 import sysconfig
 import types
@@ -142,10 +141,18 @@ class _Reader:
             self.put(_without_address(value))
         elif held or isinstance(value, nn.Module):
             self.add(held)
-        elif hasattr(value, "pattern"):  # a pattern of the package regex, whose pickles vary
+        elif hasattr(value, "pattern"):  # a pattern of the package regex, whose parts vary
             self.add((value.pattern, getattr(value, "flags", None)))
         else:
-            self.put(_pickled(value))
+            self._add_reduced(value)
+
+    def _add_reduced(self, value: Any) -> None:
+        """What Python would make it again from."""
+        try:
+            parts = value.__reduce_ex__(4)
+        except Exception:  # whatever a class says that cannot be taken apart
+            parts = _without_address(value)
+        self.add(parts)
 
 
 def _of_a_library(module: str | None, only_python: bool = False) -> bool:
@@ -211,11 +218,3 @@ def _content_of_cell(cell: types.CellType) -> Any:
 def _without_address(value: Any) -> str:
     shown = repr(value)
     return type(value).__qualname__ if " at 0x" in shown else shown
-
-
-def _pickled(value: Any) -> bytes:
-    """What it would be in a file, which is never read."""
-    try:
-        return pickle.dumps(value, protocol=4)
-    except Exception:  # whatever a class says that cannot be pickled
-        return _without_address(value).encode()
