@@ -20,6 +20,7 @@ from unittest import mock
 import numpy as np
 
 from lors.config import Config, load_config
+from lors.config.options import options_of
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.runs.pipeline import run
@@ -58,6 +59,7 @@ SMALL = (
     "experts.batch_size=10",
     "matching.steps=1",
     "matching.batch_size=3",
+    "matching.min_start_epoch=0",
     "matching.max_start_epoch=1",
     "matching.derivative=double",
     "similarity.rank=1",
@@ -165,11 +167,21 @@ def settings(draw: random.Random, data: Path) -> list[str]:
     return chosen
 
 
+def fitting(overrides: list[str]) -> list[str]:
+    """The overrides without options that their matcher does not have."""
+    given = dict(override.split("=", 1) for override in overrides)
+    options = options_of(given.get("matching.kind", "trajectory")).model_fields
+    return [
+        f"{name}={value}"
+        for name, value in given.items()
+        if not name.startswith("matching.") or name.removeprefix("matching.") in options
+    ]
+
+
 def draw_case(draw: random.Random, folder: Path, data: Path) -> Case:
     """A configuration that can be run, and what its run leaves."""
     while True:
-        small = load_config("tiny", SMALL).model_dump(mode="json")
-        config = load_config(small, settings(draw, data))
+        config = load_config("tiny", fitting([*SMALL, *settings(draw, data)]))
         experts_only = draw.random() < 0.1
         try:
             return undisturbed(config, folder, experts_only)

@@ -15,7 +15,7 @@ from lors.cli.display import LOADING, Display
 
 @app.command()
 def plan(config: Source, overrides: Overrides = None) -> None:
-    """Print storage, memory and time of a run beforehand, and whether it fits.
+    """Print what a run takes: storage, memory, time, and whether it fits.
 
     Two iterations on made-up data are measured; neither data nor pretrained weights are needed.
     """
