@@ -15,7 +15,7 @@ from lors.cli.display import LOADING, Display
 
 @app.command()
 def plan(config: Source, overrides: Overrides = None) -> None:
-    """Print what a run takes: storage, memory, time, and whether it fits.
+    """Print what a run takes in storage, memory and time.
 
     Two iterations on made-up data are measured; neither data nor pretrained weights are needed.
     """
