@@ -162,4 +162,4 @@ def test_mean_and_deviation_are_put_together_in_one_place() -> None:
         for number, line in enumerate(path.read_text("utf-8").splitlines())
         if together.search(line)
     ]
-    assert [place.partition(":")[0] for place in found] == ["src/lors/evaluation/results.py"]
+    assert [place.partition(":")[0] for place in found] == ["src/lors/evaluation/statistic.py"]

@@ -71,7 +71,7 @@ NOW = {"now.images", "now.texts", "now.rates"}
             {"best.images", "best.texts", "best.rates", "matcher.calls"},
         ),
     ],
-    ids=str,
+    ids=lambda given: str(sorted(given)),
 )
 def test_the_tensors_have_the_names_that_other_versions_know(
     settings: dict[str, Any], names: set[str], path: Path

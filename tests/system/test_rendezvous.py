@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from torch.distributed.distributed_c10d import FileStore  # type: ignore[attr-defined]
+from torch.distributed import FileStore  # type: ignore[attr-defined]
 
 from lors.system.heartbeat import RankWatch
 from lors.system.rendezvous import start_name

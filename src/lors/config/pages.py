@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lors.config.catalogue import groups
+from lors.config.config import Expected
 from lors.config.describing import sections
 from lors.config.methods import methods
 from lors.config.reading import load_config
-from lors.config.sections import Expected
 
 __all__ = ["pages", "presets_page", "settings_page"]
 

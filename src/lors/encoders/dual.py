@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
-from lors.encoders.own_parts import NETWORKS, OwnImageTrunk
+from lors.encoders.own_parts import NETWORKS
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
 from lors.system.parallel import joined_rows, replicated
@@ -176,7 +176,7 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
     """
     trunk = frozen.trunk
     if config.network is not None:
-        image, text, normalised_by = _own_sides(config, seed)
+        image, text, normalised_by = _own_sides(config.network, config.scope != "heads", seed)
     else:
         trunk, image, text = _trunk_and_heads(config, frozen, seed)
         normalised_by = ((), ())
@@ -216,18 +216,15 @@ def _trunk_and_heads(
 
 
 def _own_sides(
-    config: EncoderConfig, seed: int
+    name: str, pixels: bool, seed: int
 ) -> tuple[nn.Module, nn.Module, tuple[tuple[float, ...], tuple[float, ...]]]:
     """What trains of both sides, as the caller's own function makes it, and how pixels enter it."""
-    assert config.network is not None
-    part = NETWORKS.choose(config.network)
+    part = NETWORKS.choose(name)
     with global_seed(seed, "heads"):
-        image, text = part.make()
-    if config.scope == "heads":
+        image, text = part.sides(pixels)
+    if not pixels:
         return image, text, ((), ())
-    what = f"the image module of {config.network}"
-    trunk = OwnImageTrunk(image, 0, *part.normalised_by, what)
-    return Side(trunk, nn.Identity()), text, part.normalised_by
+    return Side(image, nn.Identity()), text, part.normalised_by
 
 
 class FlatModel:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from lors.config import EncoderConfig, names
-from lors.encoders.own_parts import NETWORKS, OWN_IMAGES, OwnImage, OwnImageTrunk, OwnNetwork
+from lors.encoders.own_parts import NETWORKS, OWN_IMAGES, OwnImage, OwnNetwork
 from lors.encoders.own_text import OWN_TEXTS, OwnText, TextModule, own_text_part
 from lors.encoders.own_tower import check_tower
 from lors.encoders.trial import check_frozen, check_trainable, noise
@@ -271,9 +271,7 @@ def check_network(config: EncoderConfig, features: int | None, text_dim: int) ->
 
 
 def _try_network(part: OwnNetwork, name: str, shape: tuple[int, ...], text_dim: int) -> None:
-    image, text = part.sample
-    if len(shape) > 1:
-        image = OwnImageTrunk(image, 0, *part.normalised_by, f"the image module of {name}")
+    image, text = part.sides(pixels=len(shape) > 1)
     width = check_trainable(image, noise(*shape), f"the image module of {name}")
     check_trainable(text, noise(text_dim), f"the text module of {name}", width)
 

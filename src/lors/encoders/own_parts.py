@@ -164,6 +164,13 @@ class OwnNetwork:
             )
         return image, text
 
+    def sides(self, pixels: bool) -> tuple[nn.Module, nn.Module]:
+        """New modules; an image module that takes pixels gives pooled features."""
+        image, text = self.make()
+        if pixels:
+            image = OwnImageTrunk(image, 0, *self.normalised_by, "the image module")
+        return image, text
+
     @cached_property
     def normalised_by(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         return normalised_by(self.sample[0], self.mean, self.std)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +20,9 @@ __all__ = ["check_frozen", "check_trainable", "features_of", "noise", "pooled"]
 
 ROWS = 2
 """Of the trial's batch."""
+
+TRIES, STEP, TOLERANCE, TINY = 3, 1e-9, 1e-2, 1e-4
+"""Of comparing second derivatives with differences, in double precision."""
 
 IN_PLACE = (
     "changes a tensor in place that a gradient needs: write x = x + y in the place of x += y, and "
@@ -90,46 +94,117 @@ def check_trainable(module: nn.Module, inputs: Tensor, what: str, width: int | N
     Raises:
         InputError: one sentence on what is wrong, and how to change it.
     """
-    learned = {n: p.detach().clone() for n, p in module.named_parameters() if p.requires_grad}
-    if not learned:
+    if not any(p.requires_grad for p in module.parameters()):
         raise InputError(f"nothing can train in {what}: none of its parameters requires a gradient")
-    values, leaf = {n: p.requires_grad_() for n, p in learned.items()}, inputs.clone()
-    leaf.requires_grad_()
-    with _explained(what, inputs), sdpa_kernel(SDPBackend.MATH):
-
-        class Called(nn.Module):
-            def forward(self, given: Tensor) -> Any:
-                return functional_call(module.eval(), values, (given,))
-
-        outputs = features_of(Called(), leaf, what)
+    trial = _Trial(module, inputs, what)
+    with _explained(what, inputs):
+        with torch.no_grad():
+            outputs, again = (trial.outputs(trial.point()) for _ in range(2))
         if width is not None and outputs.shape[1] != width:
             raise InputError(
                 f"{what} gives {outputs.shape[1]} numbers, and the other side {width}: both must "
                 "end in one joint space"
             )
-        if not outputs.requires_grad:
-            raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}")
-        _check_second(outputs, list(values.values()), leaf, what)
+        if not torch.equal(outputs, again) and outputs.isfinite().all():
+            raise InputError(
+                f"{what} gives other features each time for the same inputs: draw nothing in its "
+                "forward, and let dropout follow self.training"
+            )
+        trial.check()
+    try:
+        exact = _Trial(copy.deepcopy(module).double(), inputs.double(), what)
+        right = any(exact.second_derivative_is_right(seed) for seed in range(TRIES))
+    except Exception:  # it runs, as seen above, but not in double precision
+        return outputs.shape[1]
+    if not right:
+        raise InputError(f"{what} {FUSED}")
     return outputs.shape[1]
 
 
-def _check_second(outputs: Tensor, values: list[Tensor], leaf: Tensor, what: str) -> None:
-    directions = torch.randn(outputs.shape[1], 3, generator=generator("directions"))
-    objective = (F.normalize(outputs, dim=-1) @ directions.to(outputs)).exp().sum()
-    found = torch.autograd.grad(objective, values, create_graph=True, allow_unused=True)
-    reached = [g for g in found if g is not None]
-    if not reached:
-        raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}")
-    if not all(g.isfinite().all() for g in reached):
-        raise InputError(
-            f"the gradients of {what} are not finite on noise: check its forward, and its weights"
+class _Trial:
+    """An objective of a module's outputs, as a function of its parameters and its inputs.
+
+    Args:
+        module: what is tried.
+        inputs: Shape: (2, …)
+        what: the module is, for messages.
+    """
+
+    def __init__(self, module: nn.Module, inputs: Tensor, what: str) -> None:
+        self.module, self.inputs, self.what = module.eval(), inputs, what
+        learned = {n: p for n, p in module.named_parameters() if p.requires_grad}
+        self.names, self.start = list(learned), [*learned.values(), inputs]
+
+    def point(self, moved: float = 0.0, along: Sequence[Tensor] = ()) -> list[Tensor]:
+        """The parameters and the inputs, as leaves, or moved along directions."""
+        moves = along or [torch.zeros_like(tensor) for tensor in self.start]
+        pairs = zip(self.start, moves, strict=True)
+        return [(t.detach() + moved * move).requires_grad_() for t, move in pairs]
+
+    def outputs(self, point: list[Tensor]) -> Tensor:
+        values = dict(zip(self.names, point, strict=False))
+
+        class Called(nn.Module):
+            def forward(_, given: Tensor) -> Any:  # noqa: N805
+                return functional_call(self.module, values, (given,))
+
+        with sdpa_kernel(SDPBackend.MATH):  # as matching runs it
+            return features_of(Called(), point[-1], self.what)
+
+    def gradients(self, point: list[Tensor], again: bool = True) -> list[Tensor]:
+        """In the parameters, as far as they have any influence; if asked, with a graph."""
+        outputs = self.outputs(point)
+        if not outputs.requires_grad:
+            raise InputError(f"no gradient reaches the parameters of {self.what}: {DETACHED}")
+        directions = torch.randn(outputs.shape[1], 3, generator=generator("directions"))
+        objective = (F.normalize(outputs, dim=-1) @ directions.to(outputs)).exp().sum()
+        found = torch.autograd.grad(objective, point[:-1], create_graph=again, allow_unused=True)
+        reached = [g for g in found if g is not None]
+        if not reached:
+            raise InputError(f"no gradient reaches the parameters of {self.what}: {DETACHED}")
+        return reached
+
+    @staticmethod
+    def product(gradients: list[Tensor]) -> Tensor:
+        """The gradients along a fixed direction, which is differentiated again."""
+        draw = generator("product")
+        products = [
+            (g * torch.randn(g.shape, generator=draw, dtype=g.dtype)).sum() for g in gradients
+        ]
+        return torch.stack(products).sum()
+
+    def check(self) -> None:
+        """Refuse what has no gradients, or none of its gradients."""
+        point = self.point()
+        gradients = self.gradients(point)
+        if not all(g.isfinite().all() for g in gradients):
+            raise InputError(
+                f"the gradients of {self.what} are not finite on noise: check its forward, and its "
+                "weights"
+            )
+        product = self.product(gradients)
+        if not product.requires_grad:
+            raise InputError(f"{self.what} {FUSED}")
+        if torch.autograd.grad(product, point, allow_unused=True)[-1] is None:
+            raise InputError(f"no gradient goes through {self.what} to its inputs: {DETACHED}")
+
+    def second_derivative_is_right(self, seed: int) -> bool:
+        """Whether it is what differences of gradients are along a drawn direction.
+
+        A function that can be differentiated once may be left out of the second derivative without
+        an error. The step is short, so that it crosses no kink of a ReLU.
+        """
+        point, draw = self.point(), generator("second", seed)
+        product = self.product(self.gradients(point))
+        second = torch.autograd.grad(product, point, materialize_grads=True)
+        along = [torch.randn(t.shape, generator=draw, dtype=t.dtype) * t.detach() for t in point]
+        ours = sum((s * move).sum().item() for s, move in zip(second, along, strict=True))
+        above, below = (
+            self.product(self.gradients(self.point(step, along), again=False)).item()
+            for step in (STEP, -STEP)
         )
-    product = torch.stack([(g * g.detach()).sum() for g in reached]).sum()
-    if not product.requires_grad:
-        raise InputError(f"{what} {FUSED}")
-    (second, *_) = torch.autograd.grad(product, [leaf, *values], allow_unused=True)
-    if second is None:
-        raise InputError(f"no gradient goes through {what} to its inputs: {DETACHED}")
+        theirs = (above - below) / (2 * STEP)
+        return abs(ours - theirs) <= TOLERANCE * max(abs(ours), abs(theirs)) + TINY * abs(above)
 
 
 def _depends(value: Tensor, leaf: Tensor) -> bool:

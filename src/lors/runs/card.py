@@ -13,12 +13,14 @@ import yaml
 
 from lors.config import Config, SimilarityConfig
 from lors.config.public import public_config
+from lors.encoders.own import is_own
 from lors.evaluation.results import FULL_DATA, Row, recall_table
 from lors.runs.training_code import TESTING, test_inputs, training_code
 from lors.sets.distilled import DistilledSet
 
 __all__ = ["card"]
 
+OWN_ENCODER = "an encoder given in Python"
 LICENCE = """\
 # license: to be filled in, as far as that of the source data allows
 """
@@ -136,13 +138,18 @@ def _similarity(config: SimilarityConfig, pairs: int) -> str:
 
 def _encoders(distilled: DistilledSet, config: Config) -> dict[str, str]:
     encoder = config.encoder
+    network = {} if encoder.network is None else {"network": "given in Python"}
     if distilled.given:
-        return {"encoders": "unknown: the data came as embeddings"}
+        return {"encoders": "unknown: the data came as embeddings", **network}
     weights = encoder.image_weights or "none"
     untrained = ", untrained" if encoder.text_weights == "none" else ""
+    image, text = f"{encoder.image}, weights: {weights}", f"{encoder.text}{untrained}"
+    if is_own(encoder.image) or (network and encoder.scope != "heads"):
+        image = OWN_ENCODER
     return {
-        "image encoder": f"{encoder.image}, weights: {weights}, {encoder.size()} px",
-        "text encoder": f"{encoder.text}{untrained}",
+        "image encoder": f"{image}, {encoder.size()} px",
+        "text encoder": OWN_ENCODER if is_own(encoder.text) else text,
+        **network,
     }
 
 

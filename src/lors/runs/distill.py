@@ -128,7 +128,8 @@ def configured(
     if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
         raise InputError(f"pairs is how many pairs the set may hold: give 1 or more, not {pairs!r}")
     settings = encoder.settings() if encoder is not None else {}
-    scope = settings.get("encoder.scope", "heads")
+    pixels = model is not None and not real.features  # which then are what the model takes
+    scope = settings.setdefault("encoder.scope", "image" if pixels else "heads")
     preset = PRESETS["features" if real.features else scope]
     chosen = find_method(method or ("hindsight" if scope == "heads" else "lors"))
     settings |= {f"data.{name}": value for name, value in real.settings.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lors.encoders.own import is_own
 from lors.sets.distilled import DistilledSet
 
 __all__ = ["TESTING", "test_inputs", "training_code"]
@@ -35,6 +36,14 @@ print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
 """
 
 
+OWN_IMPORTS = {
+    "image_trunk(": "from lors.encoders.image import image_trunk",
+    "HEADS[": "from lors.encoders.heads import HEADS",
+    "NETWORKS[": "from lors.encoders.own_parts import NETWORKS",
+}
+"""What was given in Python, and must be given again before it is used."""
+
+
 def training_code(distilled: DistilledSet) -> str:
     """The protocol as a script; it needs nothing but the set and lors."""
     config = distilled.config
@@ -45,6 +54,10 @@ def training_code(distilled: DistilledSet) -> str:
         imports.append("from lors.encoders.heads import MlpHead")
     if any("feature_size(" in line for line in networks):
         imports.append("from lors.encoders.image import feature_size")
+    for line in networks:
+        imports += [
+            done for use, done in OWN_IMPORTS.items() if use in line and done not in imports
+        ]
     if any("timm." in line for line in networks):
         imports.insert(0, "import timm")
     return TRAINING.format(
@@ -60,7 +73,8 @@ def _networks(distilled: DistilledSet) -> list[str]:
     """Code for the two sides, as they are in the evaluation."""
     encoder = distilled.config.encoder
     lines, trunk = [], ""
-    if encoder.space == "features":
+    network = encoder.network is not None
+    if encoder.space == "features" or (network and encoder.scope != "heads"):
         features = str(distilled.pairs.images.shape[1])
     else:
         features = "feature_size(trunk)"
@@ -72,19 +86,31 @@ def _networks(distilled: DistilledSet) -> list[str]:
     words = "distilled.text_trunk.tower(), " if encoder.scope == "all" else ""
     if distilled.text_standard is not None:
         words = "distilled.text_standard, "
+    if network:
+        pixels = encoder.scope != "heads"
+        lines.append(f'image, text = NETWORKS["{encoder.network}"].sides({pixels})')
     for side, parts, head, inputs in (
         ("image", trunk, encoder.image_head, features),
         ("text", words, encoder.text_head, str(distilled.text_trunk.dim)),
     ):
-        made = {"linear": f"nn.Linear({inputs}, {dim})", "mlp": f"MlpHead({inputs}, {dim})"}
-        lines.append(f"{side} = nn.Sequential({parts}{made.get(head, 'nn.Identity()')})")
+        made = side if network else _head(head, inputs, dim)
+        lines.append(f"{side} = nn.Sequential({parts}{made})")
     return lines
+
+
+def _head(name: str, inputs: str, dim: str) -> str:
+    known = {"linear": "nn.Linear", "mlp": "MlpHead"}
+    if name == "none":
+        return "nn.Identity()"
+    return f"""{known.get(name, f'HEADS["{name}"]')}({inputs}, {dim})"""
 
 
 def _trunk(distilled: DistilledSet) -> str:
     encoder, name = distilled.config.encoder, distilled.image_trunk.split("|")[0]
     if encoder.scope == "heads":
         return "distilled.frozen_trunk()"
+    if is_own(encoder.image):
+        return f'image_trunk("{encoder.image}", None, {encoder.size()}).eval()'
     pretrained = encoder.image_weights is not None
     return f'timm.create_model("{name}", pretrained={pretrained}, num_classes=0).eval()'
 
@@ -97,7 +123,8 @@ def test_inputs(distilled: DistilledSet) -> str:
     size = encoder.size()
     images = f"`images = distilled.normalise(pixels)` of uint8 pixels (M, 3, {size}, {size})"
     if encoder.space == "features":
-        images = f"`images`: features of {encoder.image} at {size} px, as they are"
+        trunk = "the image encoder" if is_own(encoder.image) else encoder.image
+        images = f"`images`: features of {trunk} at {size} px, as they are"
     texts = "`texts = distilled.embed(captions)`"
     if encoder.scope == "all":
         tokens = f"distilled.text_trunk.tokens(captions, {encoder.text_length})"

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 from lors.config import Config
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
+from lors.encoders.own import is_own
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
@@ -195,6 +196,11 @@ class DistilledSet:
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
         if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+            if is_own(encoder.image):
+                raise InputError(
+                    f"this set was made with another image trunk of the name {encoder.image}: give "
+                    "that one again"
+                )
             raise InputError(
                 f"this set was made with other weights of {encoder.image!r} than those of "
                 f"{encoder.image_weights!r}: put the same file there"
