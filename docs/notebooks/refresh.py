@@ -19,9 +19,15 @@ SECONDS = 900
 """After which a cell is given up: far more than any needs on an idle core."""
 
 
-def executed(path: Path) -> Any:
-    """The notebook after a run of all its cells, in an empty folder of its own."""
-    notebook = nbformat.read(path, as_version=4)
+def executed(notebook: Any, checks: str = "") -> Any:
+    """The notebook after a run of all its cells, in an empty folder of its own.
+
+    Args:
+        notebook: as nbformat reads it.
+        checks: code to run after the last cell.
+    """
+    if checks:
+        notebook.cells.append(nbformat.v4.new_code_cell(checks))
     with tempfile.TemporaryDirectory() as folder:
         place = {"metadata": {"path": folder}}
         NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=place).execute()
@@ -54,7 +60,8 @@ def _is_progress(output: Any) -> bool:
 def main(names: list[str]) -> None:
     for path in sorted(FOLDER.glob("*.ipynb")):
         if not names or path.name.startswith(tuple(names)):
-            nbformat.write(tidied(executed(path)), path)
+            notebook = nbformat.read(path, as_version=4)
+            nbformat.write(tidied(executed(notebook)), path)
             print(path.name)
 
 
