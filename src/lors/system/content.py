@@ -124,8 +124,8 @@ class _Reader:
         elif isinstance(function, functools.partial):
             for part in (function.func, function.args, function.keywords):
                 self.add(part)
-        elif _of_a_library(function.__module__):
-            self.put(function.__module__, function.__qualname__)
+        elif _of_a_library(function.__module__) and not _is_executed(function):
+            self.put(str(function.__module__), function.__qualname__)
         else:
             self.put(*_code(function))
             self.add((function.__defaults__, function.__kwdefaults__))
@@ -146,6 +146,11 @@ class _Reader:
             self.add((value.pattern, getattr(value, "flags", None)))
         else:
             self.put(_pickled(value))
+
+
+def _is_executed(function: Any) -> bool:
+    """Whether a function was made by ``exec`` without a module: the caller's own, too."""
+    return isinstance(function, types.FunctionType) and function.__module__ is None
 
 
 def _of_a_library(module: str | None, only_python: bool = False) -> bool:
