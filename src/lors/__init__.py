@@ -7,6 +7,7 @@ print(lors.evaluate(small, test=(test_images, test_texts)))
 small.save("small.safetensors")
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,9 @@ _HOMES = {
     "write_report": "show.report",
 }
 """Where each public name lives; it is imported on first use, as torch and timm take seconds."""
+
+# In a notebook, tqdm advises to install ipywidgets when timm imports it; our progress needs none.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 _ROOMS = ("losses", "similarity", "testing", "training")
 """Modules that are also reached as attributes."""

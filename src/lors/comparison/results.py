@@ -71,6 +71,11 @@ class Reference(Value):
     columns: list[str]
     recall: Recalls | MeanRecall
 
+    @property
+    def mean(self) -> float:
+        """The field's single figure, averaged over networks."""
+        return self.recall.mean.mean
+
 
 def record_of(row: str, column: str, seed: int, result: Row, run: Results) -> Record:
     """The record of a row of results, from its run or of the same set evaluated anew."""

@@ -123,8 +123,12 @@ class _Reader:
         elif isinstance(function, functools.partial):
             for part in (function.func, function.args, function.keywords):
                 self.add(part)
-        elif _of_a_library(function.__module__) and "<" not in function.__qualname__:
-            self.put(function.__module__, function.__qualname__)
+        elif (
+            _of_a_library(function.__module__)
+            and "<" not in function.__qualname__
+            and not _is_executed(function)
+        ):
+            self.put(str(function.__module__), function.__qualname__)
         else:
             self.put(*_code(function))
             self.add((function.__defaults__, function.__kwdefaults__))
@@ -153,6 +157,11 @@ class _Reader:
         except Exception:  # whatever a class says that cannot be taken apart
             parts = _without_address(value)
         self.add(parts)
+
+
+def _is_executed(function: Any) -> bool:
+    """Whether a function was made by ``exec`` without a module: the caller's own, too."""
+    return isinstance(function, types.FunctionType) and function.__module__ is None
 
 
 def _of_a_library(module: str | None, only_python: bool = False) -> bool:
