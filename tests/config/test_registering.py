@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from lors.config import MatchingOptions, load_config
+from lors.config import DataConfig, MatchingOptions, load_config
 from lors.config.methods import find_method, own_methods, remove_method
 from lors.config.names import LOSSES, MATCHERS, SOURCES
 from lors.config.options import options_of
 from lors.config.registering import REGISTRIES, loss, matcher, register
-from lors.data import DataConfig
 from lors.data.source import Source
 from lors.system.errors import InputError
 
