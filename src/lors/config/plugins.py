@@ -7,7 +7,6 @@ Nothing that a file says causes an import.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import traceback
@@ -71,6 +70,8 @@ def named_plugins() -> list[str]:
 
 def _warn(sentence: str) -> None:
     """Warn once, not again in every worker process."""
+    import multiprocessing  # here, because every command comes by
+
     if multiprocessing.parent_process() is None:
         warnings.warn(sentence, stacklevel=4)
 
