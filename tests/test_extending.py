@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-import lors
 from lors.config.methods import remove_method
-from lors.config.registering import REGISTRIES, loss, matcher, register
+from lors.config.registering import REGISTRIES
 from lors.testing import check_loss, check_matcher
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text("utf-8")
@@ -22,8 +21,6 @@ def names(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
     """What the page defines; what it registers is gone afterwards."""
-    for shorthand in (loss, matcher, register):
-        monkeypatch.setattr(lors, shorthand.__name__, shorthand, raising=False)
     monkeypatch.chdir(tmp_path_factory.mktemp("page"))
     before = {kind: registry.own() for kind, registry in REGISTRIES.items()}
     found: dict[str, Any] = {"__name__": "page"}
