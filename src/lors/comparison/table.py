@@ -21,7 +21,7 @@ from lors.comparison.variant import (
     method_variant,
     overrides_of,
 )
-from lors.config import Method, find_method, load_config
+from lors.config import Method, find_method, load_config, methods
 from lors.config.catalogue import sized
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, choose
@@ -261,9 +261,11 @@ def own_table(config: str, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
 def _check_rates(config: str, method: Method) -> None:
     """Refuse a method without rates of its own where a configuration has those of another matcher.
 
-    A method that the configuration names does not count: another takes its place.
+    A method that the configuration names does not count: another takes its place. And a method of
+    a user's own is tried with whatever rates there are.
     """
-    if method.selects or "distill.learning_rates.images" in method.defaults:
+    own = method.name not in methods()
+    if own or method.selects or "distill.learning_rates.images" in method.defaults:
         return
     kind = load_config(config, method="random").matching.kind  # which leaves matching alone
     if kind != method.settings["matching.kind"]:
