@@ -21,8 +21,9 @@ from lors.comparison.variant import (
     method_variant,
     overrides_of,
 )
-from lors.config import Method, find_method, load_config, methods
+from lors.config import Method, find_method, load_config
 from lors.config.catalogue import sized
+from lors.config.names import MATCHERS
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, choose
 
@@ -264,11 +265,13 @@ def _check_rates(config: str, method: Method) -> None:
     A method that the configuration names does not count: another takes its place. And a method of
     a user's own is tried with whatever rates there are.
     """
-    own = method.name not in methods()
-    if own or method.selects or "distill.learning_rates.images" in method.defaults:
+    matcher = method.settings.get("matching.kind", "")
+    if method.selects or MATCHERS.is_own(matcher):
+        return
+    if "distill.learning_rates.images" in method.defaults:
         return
     kind = load_config(config, method="random").matching.kind  # which leaves matching alone
-    if kind != method.settings["matching.kind"]:
+    if kind != matcher:
         raise InputError(
             f"{config} has the settings of {kind} matching, which {method.label} cannot use: give "
             "a configuration with those of LoRS, such as features-lors"
