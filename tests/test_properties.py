@@ -173,7 +173,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=20)
 changes = st.fixed_dictionaries(
     {},
     optional={
-        "seed": st.integers(-(10**20), 10**20),
+        "seed": st.integers(-(2**63), 2**63 - 1),
         "description": texts,
         "data": st.fixed_dictionaries(
             {"holdout": st.floats(0.001, 0.499)},

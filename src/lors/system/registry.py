@@ -99,7 +99,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if name not in self and not name.startswith(OWN):
             more = FROM_PLUGIN if self._plugins is not None else ""
-            raise InputError(f"unknown {self.what} {name!r}{suggestion(name, self)}{more}")
+            known = [each for each in self if not each.startswith(OWN)]
+            raise InputError(f"unknown {self.what} {name!r}{suggestion(name, known)}{more}")
         return name
 
     def choose(self, name: str) -> T:
