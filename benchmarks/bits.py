@@ -60,7 +60,15 @@ CASES = {
     "adam": ["distill", "tiny", "distill.optimizer=adam", "distill.schedule=cosine"],
     "compact": ["distill", "tiny", "experts.compact=true", "--no-references"],
     "table": [
-        *("compare", "--table", "pixels", "--scale", "small", "--methods", "random,lors-wbce,amd"),
+        *(
+            "compare",
+            "--table",
+            "pixels",
+            "--scale",
+            "small",
+            "--methods",
+            "random,lors-wbce,mtt-vl",
+        ),
         *(*SHORT, "data.pairs={train: 300, val: 50, test: 50}", "experts.count=2"),
     ],
 }

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lors.config import names
+from lors.system.content import content_digest
 from lors.system.errors import InputError
 from lors.system.registry import Registry
-from lors.system.sources import source_digest
 
 __all__ = ["LOSSES", "Loss", "bce", "ence", "named_loss", "nce", "soft_nce", "wbce"]
 
@@ -126,4 +126,4 @@ def named_loss(loss: str | Loss) -> str:
             f"the loss {name!r} has no gradient in the logits: compute it with torch, without "
             "detach, item or no_grad"
         )
-    return LOSSES.give(loss, f"{name}-{source_digest(loss)}")
+    return LOSSES.give(loss, f"{name}-{content_digest(loss)}")

@@ -10,7 +10,6 @@ import pytest
 
 from lors.config import Config, Method, find_method, load_config, methods, presets
 from lors.config.matchers import HindsightOptions, TrajectoryOptions
-from lors.config.methods import OF_TRAJECTORIES, UNLESS_SAID, USUAL
 from lors.setting.resolve import resolve
 from lors.system.errors import InputError
 
@@ -72,11 +71,9 @@ def test_also_of_settings_that_stand_in_the_configuration_itself() -> None:
     for name, method in methods().items():
         config = load_config(values, method=name)
         said = {**method.defaults, **method.settings}
-        trajectories = isinstance(config.matching, TrajectoryOptions) and not method.selects
-        for usual in (USUAL, UNLESS_SAID, OF_TRAJECTORIES if trajectories else {}):
-            for setting, expected in usual.items():
-                if setting not in said:
-                    assert value(config, setting) == expected, (name, setting)
+        for setting, expected in method.before().items():
+            if setting not in said:
+                assert value(config, setting) == json.loads(json.dumps(expected)), (name, setting)
 
 
 def test_a_method_on_features_has_no_trace_of_hindsight() -> None:

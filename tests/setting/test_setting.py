@@ -53,23 +53,6 @@ def test_a_real_batch_is_augmented_where_real_images_are() -> None:
     assert not torch.equal(once[0], images)
 
 
-def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
-    settings = ["similarity.kind=fixed", f"similarity.values={tmp_path}/values.npy"]
-    values = np.random.default_rng(0).normal(size=(7, 7)).astype(np.float32)
-    np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
-    start = start_pairs(setting_of(load_config("tiny", settings)))
-    assert np.array_equal(start.similarity.matrix().numpy(), values)
-
-
-def test_a_set_may_be_kept_within_one_batch() -> None:
-    settings = ["distill.budget=20", "evaluate.batch_size=7"]
-    assert len(start_pairs(setting_of(load_config("tiny", settings)))) == 19
-    assert (
-        len(start_pairs(setting_of(load_config("tiny", [*settings, "distill.one_batch=true"]))))
-        == 7
-    )
-
-
 def given(pixels: bool, texts: int = 12) -> Decoded:
     rng = np.random.default_rng(0)
     shape = (50, 3, 16, 16) if pixels else (50, 20)

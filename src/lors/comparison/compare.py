@@ -189,7 +189,7 @@ def _for_all(options: dict[str, Any], chosen: Sequence[Method]) -> list[str]:
     found: dict[str, Any] = {}
     for name, value in options.items():
         problems = []
-        for kind in dict.fromkeys(m.settings.get("matching.kind", "trajectory") for m in chosen):
+        for kind in dict.fromkeys(method.matcher for method in chosen):
             try:
                 found |= by_dotted_name({name: value}, kind)
                 break

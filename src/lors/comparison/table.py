@@ -265,13 +265,11 @@ def _check_rates(config: str, method: Method) -> None:
     A method that the configuration names does not count: another takes its place. And a method of
     a user's own is tried with whatever rates there are.
     """
-    matcher = method.settings.get("matching.kind", "")
-    if method.selects or MATCHERS.is_own(matcher):
-        return
-    if "distill.learning_rates.images" in method.defaults:
+    own = MATCHERS.is_own(method.matcher)
+    if own or method.selects or "distill.learning_rates.images" in method.defaults:
         return
     kind = load_config(config, method="random").matching.kind  # which leaves matching alone
-    if kind != matcher:
+    if kind != method.matcher:
         raise InputError(
             f"{config} has the settings of {kind} matching, which {method.label} cannot use: give "
             "a configuration with those of LoRS, such as features-lors"

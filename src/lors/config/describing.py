@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from lors.config.config import Config
 from lors.config.names import MATCHERS
-from lors.config.options import options_of
+from lors.config.options import DEFAULT_MATCHER, options_of
 from lors.system.errors import InputError, suggestion
 from lors.system.registry import Registry
 
@@ -91,7 +91,7 @@ def sections() -> list[DescribedSection]:
     """All settings by section, and the options of every matcher."""
     found = [*_of_model(Config, "", "Settings of the whole run, in no section.")]
     kinds = " | ".join(MATCHERS)
-    kind = DescribedSetting("matching.kind", kinds, "trajectory", "what is matched")
+    kind = DescribedSetting("matching.kind", kinds, DEFAULT_MATCHER, "what is matched")
     place = next(i for i, section in enumerate(found) if section.name == "matching")
     found[place] = DescribedSection(
         "matching", "How the set is compared with real pairs. Options depend on the kind.", (kind,)

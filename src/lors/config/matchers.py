@@ -38,6 +38,7 @@ class TrajectoryOptions(MatchingOptions):
     divisible: ClassVar[bool] = True
     step_option: ClassVar[str | None] = "steps"
     batch_options: ClassVar[tuple[str, ...]] = ("batch_size",)
+    of_methods: ClassVar[tuple[str, ...]] = ("starts", "shortcut", "phases", "blend")
 
     kind: str = "trajectory"
     gradient: Literal["exact", "tesla", "unrolled"] = Field(

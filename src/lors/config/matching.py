@@ -29,6 +29,8 @@ class MatchingOptions(Section):
             None if it goes through none.
         batch_options: the options that say how many pairs an iteration looks at; one that is not
             set stands for ``experts.batch_size``.
+        of_methods: the options that tell methods apart which have this matcher; one that a method
+            does not name has its default, whatever a configuration says.
     """
 
     learns_rates: ClassVar[bool] = False
@@ -38,6 +40,7 @@ class MatchingOptions(Section):
     reads_experts: ClassVar[bool] = True
     step_option: ClassVar[str | None] = None
     batch_options: ClassVar[tuple[str, ...]] = ()
+    of_methods: ClassVar[tuple[str, ...]] = ()
 
     kind: str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lors.config.options import options_of
+from lors.config.options import DEFAULT_MATCHER, options_of
 from lors.system.errors import InputError
 
 __all__ = ["changed", "merged"]
@@ -23,7 +23,7 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     before, after = base.get("matching"), changes.get("matching")
     if isinstance(before, dict) and isinstance(after, dict):
         kind = after.get("kind", before.get("kind"))
-        if isinstance(kind, str) and kind != before.get("kind", "trajectory"):
+        if isinstance(kind, str) and kind != before.get("kind", DEFAULT_MATCHER):
             kept = options_of(kind).model_fields
             base = {**base, "matching": {k: v for k, v in before.items() if k in kept}}
     for key, value in changes.items():

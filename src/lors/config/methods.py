@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from lors.config.names import MATCHERS
+from lors.config.options import DEFAULT_MATCHER, options_of
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
 from lors.system.registry import FROM_PLUGIN
@@ -25,14 +26,6 @@ UNLESS_SAID: Mapping[str, Any] = {
     "distill.fixed": [],
 }
 """What a method is as long as it does not say otherwise, whatever the configuration had before."""
-
-OF_TRAJECTORIES: Mapping[str, Any] = {
-    "matching.starts": "joint",
-    "matching.shortcut": False,
-    "matching.phases": [],
-    "matching.blend": 0.0,
-}
-"""Likewise, for methods that match trajectories."""
 
 USUAL: Mapping[str, Any] = {
     "similarity.omega": 1.0,
@@ -81,6 +74,11 @@ class Method:
         """Whether it chooses real pairs."""
         return self.settings.get("selection.kind") is not None
 
+    @property
+    def matcher(self) -> str:
+        """The name of its matcher."""
+        return str(self.settings.get("matching.kind", DEFAULT_MATCHER))
+
     def before(self) -> dict[str, Any]:
         """What to set before its defaults, so that nothing of another method is left."""
         return {**USUAL, **self._unless_said()}
@@ -90,8 +88,11 @@ class Method:
         return tuple({**self._unless_said(), **self.settings})
 
     def _unless_said(self) -> dict[str, Any]:
-        trajectories = self.settings.get("matching.kind") == "trajectory"
-        return {**UNLESS_SAID, **(OF_TRAJECTORIES if trajectories else {})}
+        if "matching.kind" not in self.settings:
+            return dict(UNLESS_SAID)
+        options = options_of(self.matcher)
+        defaults = {name: options.model_fields[name].default for name in options.of_methods}
+        return {**UNLESS_SAID, **{f"matching.{name}": value for name, value in defaults.items()}}
 
     def everything(self) -> dict[str, Any]:
         """All its settings, by dotted name."""
@@ -158,6 +159,4 @@ def find_method(method: str | Method) -> Method:
     method = ALIASES.get(method, method)
     if method in known:
         return known[method]
-    if method in MATCHERS:
-        return Method(method, method, {"matching.kind": method}, PLAIN)
     raise InputError(f"unknown method {method!r}{suggestion(method, known)}{FROM_PLUGIN}")

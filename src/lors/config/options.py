@@ -22,17 +22,18 @@ from lors.config.names import MATCHERS
 from lors.config.sentences import sentence
 from lors.system.errors import InputError, shortened, suggestion
 
-__all__ = ["matching_options", "options_of"]
+__all__ = ["DEFAULT_MATCHER", "matching_options", "options_of"]
 
 _BUILT_IN: dict[str, type[MatchingOptions]] = {
-    "trajectory": TrajectoryOptions,
-    "gradient": GradientOptions,
-    "distribution": DistributionOptions,
-    "covariance": CovarianceOptions,
-    "joint-distribution": JointDistributionOptions,
-    "analytic": AnalyticOptions,
-    "hindsight": HindsightOptions,
+    options.model_fields["kind"].default: options
+    for options in (
+        *(TrajectoryOptions, GradientOptions, DistributionOptions, CovarianceOptions),
+        *(JointDistributionOptions, AnalyticOptions, HindsightOptions),
+    )
 }
+
+DEFAULT_MATCHER = "trajectory"
+"""That of a configuration which names none."""
 
 
 def options_of(kind: str) -> type[MatchingOptions]:
@@ -53,7 +54,7 @@ def _named(options: type[MatchingOptions], kind: str) -> type[MatchingOptions]:
 
 
 def matching_options(values: Any) -> MatchingOptions:
-    """The options that a configuration gives, checked; trajectory matching if it names no matcher.
+    """The options that a configuration gives, checked.
 
     Raises:
         InputError: an unknown matcher, an option of another one, or a value out of range.
@@ -62,7 +63,7 @@ def matching_options(values: Any) -> MatchingOptions:
         return values
     if not isinstance(values, Mapping):
         raise InputError("setting 'matching' should be a section")
-    kind = values.get("kind", "trajectory")
+    kind = values.get("kind", DEFAULT_MATCHER)
     if not isinstance(kind, str):
         raise InputError(
             f"setting 'matching.kind' should be a name (it is {shortened(repr(kind))})"

@@ -37,7 +37,7 @@ def load_config(
         overrides: ``"section.key=value"``, where the value is read as YAML; or values by dotted
             name.
         method: takes the place of the preset's own.
-        defaults: by dotted name, instead of those of the method and below the overrides.
+        defaults: by dotted name, above those of the method and below the overrides.
 
     Raises:
         InputError: unknown preset, file, method, key or value; the message says which and what to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from lors.config import DataConfig
@@ -41,9 +42,11 @@ class Source:
         built_in: whether the data comes with the package, so that nobody need be told what was
             read.
         shapes: of embeddings, the sizes, without reading the numbers; default: by reading them.
+        shards: lists the tar files of each split, where they can be encoded one by one.
     """
 
     read: Read
     features: bool = False
     built_in: bool = False
     shapes: Callable[[DataConfig], Shapes] | None = None
+    shards: Callable[[DataConfig], dict[str, list[Path]]] | None = None

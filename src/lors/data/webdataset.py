@@ -170,4 +170,4 @@ def _read(shard: Path, place: Place) -> bytes:
         raise InputError(f"cannot read the shard {str(shard)!r}: {error}") from None
 
 
-SOURCE = Source(read_webdataset)
+SOURCE = Source(read_webdataset, shards=find_shards)

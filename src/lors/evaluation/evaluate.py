@@ -102,7 +102,10 @@ def evaluate(
         every = {"train": given["test"], "val": given["test"], **given}
         real = Pairs(splits["test"].settings, every)
         values = {**made.config.model_dump(mode="json"), "data": real.settings}
-        return _evaluated(made, changes, shown, real, values)
+        row = _evaluated(made, changes, shown, real, values)
+        return (
+            row if val is not None else row.model_copy(update={"note": f"{row.note}, last epoch"})
+        )
 
 
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:

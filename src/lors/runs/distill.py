@@ -138,8 +138,7 @@ def configured(
         settings["encoder.network"] = own_network(model)
     if loss is not None:
         settings["loss"] = named_loss(loss)
-    kind = chosen.settings.get("matching.kind", "trajectory")
-    settings |= by_dotted_name(options or {}, kind)
+    settings |= by_dotted_name(options or {}, chosen.matcher)
     asked = {name: settings[name] for name in chosen.settings if name in settings}
     changed = replace(chosen, settings={**chosen.settings, **asked})  # a caller's word counts
     return load_config(preset, settings, changed)

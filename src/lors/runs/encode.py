@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from lors.config import Config, DataConfig, difference
+from lors.data import SOURCES
 from lors.data.bad_row import BadRowError
 from lors.data.decoded import pixels_or_error
 from lors.data.embeddings import ENCODED, SHARDS
@@ -30,7 +31,7 @@ from lors.data.files import root_folder
 from lors.data.pairs import Item
 from lors.data.problems import Problems, collecting
 from lors.data.shards import shard_names
-from lors.data.webdataset import find_shards, shard_items
+from lors.data.webdataset import shard_items
 from lors.encoders.features import of_pixels
 from lors.encoders.folding import folded
 from lors.encoders.image import frozen_trunk, trunk_key
@@ -111,7 +112,8 @@ def encode_shards(
             with embeddings of other trunks.
     """
     config, out, progress = resolve(config), Path(out), progress or Silent()
-    if config.data.source != "webdataset":
+    find_shards = SOURCES[config.data.source].shards
+    if find_shards is None:
         raise InputError(
             f"lors encode reads shards: set data.source=webdataset, not {config.data.source!r}"
         )

@@ -63,7 +63,8 @@ class DistilledSet:
         image_standard: scope heads: standardises the features of the image trunk; in space
             features, the images of the set are such features.
         text_standard: standardises the embeddings of the text trunk.
-        captions: the real caption nearest to each text, where they are known. Length: N, or 0
+        captions: the real caption nearest to each text, where they are known, for people to read;
+            nothing trains on them. Length: N, or 0
     """
 
     pairs: SyntheticPairs

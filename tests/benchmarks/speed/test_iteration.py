@@ -17,10 +17,10 @@ from lors.system.seeding import generator
 def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) -> None:
     overrides = [f"encoder.scope={scope}", f"matching.gradient={gradient}", "dtype=float64"]
     overrides += ["encoder.image_head=linear"] if scope == "heads" else []
-    workbench = setting_of(load_config("tiny", overrides))
-    ours, plain = start_pairs(workbench), start_pairs(workbench)
-    matcher_of(workbench).backward(ours, generator(0))
-    plain_iteration(workbench, experts_of(workbench), plain, generator(0))
+    setting = setting_of(load_config("tiny", overrides))
+    ours, plain = start_pairs(setting), start_pairs(setting)
+    matcher_of(setting).backward(ours, generator(0))
+    plain_iteration(setting, experts_of(setting), plain, generator(0))
     for part in ("images", "texts", "similarity.omega", "similarity.right"):
         a, b = (pairs.get_parameter(part).grad for pairs in (ours, plain))
         assert a is not None
