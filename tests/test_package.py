@@ -74,7 +74,9 @@ def test_the_readme_of_the_package_has_no_link_that_works_only_in_the_repository
     metadata: Message,
 ) -> None:
     readme = str(metadata.get_payload())
-    links = re.findall(r"\]\(([^)\s]+)", readme) + re.findall(r'(?:src|srcset|href)="([^"]+)', readme)
+    links = re.findall(r"\]\(([^)\s]+)", readme) + re.findall(
+        r'(?:src|srcset|href)="([^"]+)', readme
+    )
     assert readme.startswith("# lors")
     assert links
     assert [link for link in links if not re.match("https://|#", link)] == []
