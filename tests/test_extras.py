@@ -1,4 +1,4 @@
-"""Without any extra, every command works or names the extra that it lacks, with the line for pip."""
+"""Without any extra, every command works or names the one that it lacks, with the line for pip."""
 
 from __future__ import annotations
 
