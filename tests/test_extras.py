@@ -67,7 +67,7 @@ ELSEWHERE = {"push"}
 
 def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:
     """The exit code and the output of each command, in a process that cannot import extras."""
-    sys.modules.update(dict.fromkeys(MODULES))
+    sys.modules.update(dict.fromkeys(MODULES))  # type: ignore[arg-type]
     from lors.cli import main
 
     answers = []
