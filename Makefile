@@ -1,7 +1,7 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests
 # make bench  install everything, time ours against plain references
-# make docs   write the pages of docs/ that come from the settings
+# make docs   write the pages that come from the sources, build the site into site/
 # make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
 VENV := .venv
@@ -27,12 +27,16 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m lors.config.pages docs
+	$(BIN)/python benchmarks/leaderboard.py
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html, or run '$(BIN)/mkdocs serve'"
 
 test: lint types unit
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 
 types: $(READY)
 	$(BIN)/mypy
@@ -55,4 +59,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .versions runs .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .versions runs site .mypy_cache .pytest_cache .ruff_cache

@@ -22,9 +22,9 @@ BLOCK = re.compile(r"<!-- (method|options): (\S+) -->\n.*?<!-- end -->", re.DOTA
 
 
 def filled(page: str) -> str:
-    """The page with its blocks as they are today.
+    r"""The page with its blocks as they are today.
 
-    >>> print(filled("<!-- method: herding -->\\n<!-- end -->").splitlines()[4])
+    >>> print(filled("<!-- method: herding -->\n<!-- end -->").splitlines()[4])
     | in commands | `herding`: `lors compare PRESET --methods herding` |
     """
 
@@ -54,7 +54,9 @@ def _facts(method: Method) -> str:
         where = f"scopes {', '.join(options.scopes)}; spaces {', '.join(options.spaces)}"
         rows.append(("works in", where))
         rows.append(("trains experts first", "yes" if options.reads_experts else "no"))
-        learned = "learned with the set" if options.learns_rates else "tuned on the validation split"
+        learned = (
+            "learned with the set" if options.learns_rates else "tuned on the validation split"
+        )
         rows.append(("learning rates", learned))
     if method.paper.startswith("https:"):
         rows.append(("paper", f"<{method.paper}>"))
