@@ -9,6 +9,7 @@ into the storage of 60 pairs for it. Takes two minutes of one core; needs matplo
 from __future__ import annotations
 
 import argparse
+import random
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 from matplotlib.patches import FancyArrow
 
 import lors
-from lors.data.scenes import draw, make_scene
+from lors.data.scenes import describe, draw, make_scene
 from lors.encoders import FlatModel
 from lors.evaluation.protocol import choose_epoch
 from lors.evaluation.recall import chance
@@ -81,6 +82,10 @@ def draw_real(figure: Any, count: int) -> None:
     show(axes, np.vstack(lines))
     figure.text(0.147, 0.89, f"{count:,} real pairs", ha="center", fontsize=15, weight="bold")
     figure.text(0.147, 0.845, "images with captions", ha="center", fontsize=10, color=GREY)
+    words = (describe(make_scene(0, i), random.Random(i))[0] for i in range(40))
+    shown = sorted(words, key=len)[:2]
+    text = "\n".join(f"“{each}”" for each in shown) + "\n…"
+    figure.text(0.147, 0.155, text, ha="center", va="top", fontsize=7.5, color=DARK, style="italic")
 
 
 def draw_synthetic(figure: Any, setting: Setting, made: lors.DistilledSet) -> None:
@@ -140,7 +145,7 @@ def main(out: Path, to: Path) -> None:
     draw_real(figure, full)
     draw_synthetic(figure, setting, made)
     draw_bars(figure, setting, results, len(made), full)
-    for left in (0.29, 0.69):
+    for left in (0.29, 0.683):
         arrow = FancyArrow(left, 0.51, 0.028, 0, width=0.02, head_length=0.012, color=DARK)
         arrow.set(transform=figure.transFigure, figure=figure)
         figure.patches.append(arrow)

@@ -95,14 +95,14 @@ def test_the_page_on_python_runs(
     """All of its code, in order."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    before = [(registry, set(registry.own())) for registry in (LOSSES, STARTS)]
+    before = [(registry, set(registry)) for registry in (LOSSES, STARTS)]
     try:
         for code in blocks("docs/guide/python.md"):
             exec(compile(code, "python.md", "exec"), names)
         assert names["own"].loss is names["squared"]
     finally:
         for registry, own in before:
-            for name in set(registry.own()) - own:
+            for name in set(registry) - own:
                 registry.remove(name)
     assert names["found"].mean("hindsight") > names["found"].mean("random")
     assert names["reached"].mean > 5 * 5.3  # of 100 pairs, chance finds (1 + 5 + 10) / 3 %
