@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -14,6 +13,8 @@ from mkdocs.structure.pages import Page
 
 COMMANDS = "<!-- commands -->"
 """Where the page on commands has them; everywhere else they come from ``--help``."""
+
+NUMBERS = re.compile(r"(?<=\d) ([±/]) (?=\d)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -28,9 +29,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Fill in the commands, and link to the pages of notebooks."""
+    """Fill in the commands, link to the pages of notebooks, and keep numbers of a cell together."""
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands())
+    markdown = re.sub(r"(?m)^\|.*$", lambda row: NUMBERS.sub("\u00a0\\1\u00a0", row[0]), markdown)
     return re.sub(r"(\]\([^)\s]*)\.ipynb\)", r"\1.md)", markdown)
 
 
@@ -116,7 +118,3 @@ def _help(parameter: Any) -> str:
     default = parameter.default
     plain = isinstance(default, str | int | float) and not isinstance(default, bool)
     return f"{text} Default: `{default}`." if plain and "efault" not in text else text
-
-
-if __name__ == "__main__":
-    print(commands()[:3000], Path.cwd())
