@@ -28,7 +28,7 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m lors.config.pages docs
 	$(BIN)/python benchmarks/leaderboard.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html, or run '$(BIN)/mkdocs serve'"
 
 test: lint types unit
