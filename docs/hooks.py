@@ -32,8 +32,18 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Fill in the commands, link to the pages of notebooks, and keep numbers of a cell together."""
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands())
+    if page.file.src_uri == "reference/api.md":
+        markdown += other_names(markdown)
     markdown = re.sub(r"(?m)^\|.*$", lambda row: NUMBERS.sub("\u00a0\\1\u00a0", row[0]), markdown)
     return re.sub(r"(\]\([^)\s]*)\.ipynb\)", r"\1.md)", markdown)
+
+
+def other_names(page: str) -> str:
+    """The public names that the page on the API has in no section of its own."""
+    import lors
+
+    missing = [name for name in lors.__all__ if f"::: lors.{name}\n" not in page]
+    return "\n## More\n\n" + "\n".join(f"::: lors.{n}" for n in missing) if missing else ""
 
 
 def list_the_rest(config: MkDocsConfig, files: Files) -> None:

@@ -18,7 +18,7 @@ DEFAULT_SNAPSHOTS = frozenset({0, 1, 2})
 class MatchingOptions(Section):
     """The options of one matcher; those of others are refused.
 
-    Attributes:
+    Args:
         kind: the matcher's name.
         learns_rates: whether a set learns its inner rates; if not, they are tuned on val.
         divisible: whether ranks can divide its batches (``--data-parallel``).

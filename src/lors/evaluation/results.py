@@ -63,7 +63,7 @@ class Readings(Value):
 class Row(Value):
     """What networks reach that were trained on one set.
 
-    Attributes:
+    Args:
         pairs: in the set.
         storage: in plain pairs.
         networks: how many were trained.
@@ -117,7 +117,7 @@ class Row(Value):
 class Results(Value):
     """What a run has measured: the content of ``results.json``.
 
-    Attributes:
+    Args:
         iterations: of the distillation; None: nothing is known of the run.
         seconds_to_distil: validation included; None for a selection.
         peak_memory: of making the set, in bytes.
