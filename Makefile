@@ -1,7 +1,7 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests; make lint, types or unit for a part
 # make bench  install everything, time ours against plain references
-# make docs   write the pages of docs/ that come from the settings
+# make docs   write the pages that come from the sources, build the site into site/
 # make package   build the wheel and the sdist in dist/ and check them
 # make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
@@ -28,6 +28,9 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m lors.config.pages docs
+	$(BIN)/python benchmarks/leaderboard.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html, or run '$(BIN)/mkdocs serve'"
 
 test: lint types unit
 
@@ -41,6 +44,7 @@ lint: $(READY)
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
 	[ ! -x $(BIN)/hadolint ] || $(BIN)/hadolint Dockerfile
+	$(BIN)/codespell
 
 types: $(READY)
 	$(BIN)/mypy
@@ -69,4 +73,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .versions dist runs .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .versions dist runs site .mypy_cache .pytest_cache .ruff_cache
