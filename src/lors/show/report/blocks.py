@@ -68,9 +68,10 @@ def cell(text: str, strong: bool = False) -> Block:
     return {"text": text, "strong": strong}
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Block]], fold: str = "") -> Block:
+def table(name: str, head: Sequence[str], rows: Iterable[Sequence[Block]], fold: str = "") -> Block:
     """A table; the first column names the rows. With ``fold``, it is closed under that title."""
-    return {"kind": "table", "head": list(head), "rows": [list(r) for r in rows], "fold": fold}
+    cells = [list(row) for row in rows]
+    return {"kind": "table", "name": name, "head": list(head), "rows": cells, "fold": fold}
 
 
 def lines(title: str, series: dict[str, list[tuple[float, float]]]) -> Block:
