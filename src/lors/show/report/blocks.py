@@ -6,7 +6,7 @@ as text, whatever characters it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -16,9 +16,11 @@ __all__ = [
     "cell",
     "code",
     "command",
+    "cost_axis",
     "facts",
     "group",
     "lines",
+    "plot",
     "section",
     "table",
     "text",
@@ -77,6 +79,42 @@ def table(name: str, head: Sequence[str], rows: Iterable[Sequence[Block]], fold:
 def lines(title: str, series: dict[str, list[tuple[float, float]]]) -> Block:
     """One line chart over iterations: points by name of the line."""
     return {"title": title, "series": [{"name": n, "points": p} for n, p in series.items()]}
+
+
+def cost_axis(label: str, unit: str, ratio: bool) -> Block:
+    """The axis of a plot: its label, how its numbers are written, and whether it is of ratios."""
+    return {"label": label, "unit": unit, "ratio": ratio}
+
+
+def plot(
+    title: str,
+    axis: Block,
+    series: Sequence[Block],
+    levels: Mapping[str, float],
+    front: Sequence[tuple[float, float]],
+    numbers: Block,
+) -> Block:
+    """Recall against a cost, by method, with a table of the same numbers.
+
+    Args:
+        title: above it.
+        axis: of the cost.
+        series: the points of each method.
+        levels: horizontal lines by name.
+        front: the points that a line of steps goes through.
+        numbers: the table.
+    """
+    lines = [{"name": name, "value": value} for name, value in levels.items()]
+    return {
+        "kind": "plot",
+        "title": title,
+        "x": axis,
+        "y": "mean recall (%)",
+        "series": list(series),
+        "levels": lines,
+        "front": list(front),
+        "table": numbers,
+    }
 
 
 def command(line: str) -> Block:

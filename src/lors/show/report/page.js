@@ -23,7 +23,7 @@ function table({ head, rows, fold, name = "table" }) {
   const top = el("tr", {}, ...head.map((title, i) => fill(cell(title ? "th" : "td", title, i, false), title ? { scope: "col" } : {}, [])));
   const line = (row) => row.map((c, i) => (i ? cell("td", c.text, i, c.strong) : fill(cell("th", c.text, i, c.strong), { scope: "row" }, [])));
   const lines = rows.map((row) => el("tr", {}, ...line(row)));
-  const area = { class: "scroll", tabindex: 0, role: "region", "aria-label": name };
+  const area = { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table of ${name}` };
   const node = el("div", area, el("table", {}, el("thead", {}, top), el("tbody", {}, ...lines)));
   const tools = saving(name, { CSV: () => csv([head, ...rows.map((row) => row.map((c) => c.text))]) });
   return fold ? el("details", {}, el("summary", {}, fold), node, tools) : [node, tools];

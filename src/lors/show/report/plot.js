@@ -10,10 +10,11 @@ function plot({ title, x, y, series, levels, front, table: numbers }) {
   const up = axis(heights, PLOT.height - PLOT.bottom, PLOT.top);
   const drawing = svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, class: "plot", tabindex: 0, role: "application", "aria-label": `${title}. Arrow keys go from point to point; the table below has all numbers.` });
   drawing.append(...frameOf(x, y, across, up));
-  levels.forEach(({ name, value }, i) => drawing.append(...level(name, value, up, i)));
+  const named = levels.map(({ name, value }, i) => level(name, value, up, i));
+  drawing.append(...named.map(([line]) => line));
   if (front.length > 1) drawing.append(frontLine(front, across, up));
   const groups = series.map((one, k) => drawSeries(one, k, across, up));
-  drawing.append(...groups);
+  drawing.append(...groups, ...named.map(([, name]) => name));
   const ring = svg("circle", { class: "picked", r: 9, cx: -20, cy: -20 });
   drawing.append(ring);
   const readout = el("p", { class: "small readout", role: "status" }, "Point at a mark to read it.");

@@ -36,7 +36,7 @@ function answered(answer, place, block) {
 function face(look, block) {
   const caption = look.caption === null ? "" : block.captions[look.caption];
   if (look.picture !== null) return zoomable(block.pictures[look.picture], caption ? `${look.name}: ${caption}` : look.name);
-  return el("span", { class: "said" }, el("b", {}, look.name), caption ? ` ${caption}` : "");
+  return el("span", { class: "said" }, caption ? el("b", {}, `${look.name} `) : look.name, caption);
 }
 
 function said(look, block) {

@@ -1,5 +1,5 @@
 /** What a drawing takes from the style sheet of the page, and must carry along when it leaves it. */
-const CARRIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "stroke-opacity", "vector-effect", "opacity", "visibility", "font-size", "font-family", "font-weight"];
+const CARRIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "stroke-opacity", "vector-effect", "opacity", "paint-order", "visibility", "font-size", "font-family", "font-weight"];
 
 /** Buttons that save a figure or a table as a file; each kind of file says how it is made. */
 function saving(name, kinds) {
