@@ -5,7 +5,39 @@ function bars({ groups }) {
     ...group.bars.map((bar) => bar.mean + (bar.deviation ?? 0)),
   ]);
   const percent = (value) => `${(100 * Math.max(0, value)) / (Math.max(...ends) || 1)}%`;
-  return el("div", { class: "bars" }, ...groups.map((group) => barGroup(group, percent)));
+  const drawn = el("div", { class: "bars" }, ...groups.map((group) => barGroup(group, percent)));
+  return [drawn, saving("bars", { SVG: () => barsFile(groups), PNG: () => withBars(groups, drawingAsPng) })];
+}
+
+function barsFile(groups) {
+  return withBars(groups, (drawing) => new Blob([standalone(drawing)], { type: "image/svg+xml" }));
+}
+
+/** Bars as one drawing, which is on the page only as long as a file is made of it. */
+async function withBars(groups, make) {
+  const [width, row, from, to] = [720, 24, 180, 600];
+  const high = Math.max(...groups.flatMap(({ bars: all, reference }) => [reference ?? 0, ...all.map((b) => b.mean + (b.deviation ?? 0))])) || 1;
+  const at = (value) => from + (Math.max(0, value) / high) * (to - from);
+  const parts = [];
+  let y = 8;
+  for (const { title, bars: all, reference } of groups) {
+    if (title) parts.push(svg("text", { class: "heading", x: 8, y: (y += row) - 8 }, title));
+    const top = y;
+    for (const { name, mean, deviation, label, accent } of all) {
+      parts.push(svg("text", { x: from - 8, y: y + 16, "text-anchor": "end" }, name), svg("text", { x: to + 8, y: y + 16 }, label));
+      parts.push(svg("rect", { class: accent ? "barfill accented" : "barfill", x: from, y: y + 3, width: at(mean) - from, height: row - 6 }));
+      if (deviation) parts.push(svg("path", { class: "spread", d: `M${at(mean - deviation)} ${y + row / 2}H${at(mean + deviation)}` }));
+      y += row;
+    }
+    if (reference !== null) parts.push(svg("line", { class: "level", x1: at(reference), x2: at(reference), y1: top, y2: y }));
+  }
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${y + 8}`, width, class: "offstage" }, ...parts);
+  document.body.append(drawing);
+  try {
+    return await make(drawing);
+  } finally {
+    drawing.remove();
+  }
 }
 
 function barGroup(group, percent) {

@@ -15,6 +15,7 @@ function plot({ title, x, y, series, levels, front, table: numbers }) {
   if (front.length > 1) drawing.append(frontLine(front, across, up));
   const groups = series.map((one, k) => drawSeries(one, k, across, up));
   drawing.append(...groups, ...named.map(([, name]) => name));
+  drawing.append(...legendBelow(series, drawing));
   const ring = svg("circle", { class: "picked", r: 9, cx: -20, cy: -20 });
   drawing.append(ring);
   const readout = el("p", { class: "small readout", role: "status" }, "Point at a mark to read it.");
@@ -135,6 +136,17 @@ function shape(k, x, y) {
     default:
       return svg("circle", { class: "mark", cx: x, cy: y, r: 3 });
   }
+}
+
+/** The legend inside a drawing, below what the page shows of it: a saved file has room for it. */
+function legendBelow(series, drawing) {
+  const [columns, row] = [4, 22];
+  drawing.dataset.height = PLOT.height + row * Math.ceil(series.length / columns) + 8;
+  return series.flatMap(({ name }, k) => {
+    const x = PLOT.left + ((k % columns) * (PLOT.width - PLOT.left)) / columns;
+    const y = PLOT.height + 12 + row * Math.floor(k / columns);
+    return [svg("g", { class: `series ${look(k)}` }, shape(k, x, y)), svg("text", { x: x + 12, y: y + 4 }, name)];
+  });
 }
 
 /** An entry of the legend, which lifts its line out of the others while it has pointer or focus. */

@@ -170,21 +170,20 @@ class _Looks:
     def entry(self, kind: str, query: Query) -> dict[str, Any]:
         """A query for images, or for texts, with its answers."""
         answer, asked = (self.image, self.text) if kind == "image" else (self.text, self.image)
-        numbers = [number for number, _ in query.answers]
         right = {query.right} if kind == "image" else self._captions_of(query.number)
-        entry = {
+        answers = [
+            {**answer(number), "cosine": round(cosine, 3), "right": number in right}
+            for number, cosine in query.answers
+        ]
+        if not query.hit:
+            answers.append({**answer(query.right), "cosine": None, "right": True})
+        return {
             "kind": kind,
             "query": asked(query.number),
             "hit": query.hit,
             "place": query.place,
-            "answers": [
-                {**answer(number), "cosine": round(cosine, 3), "right": number in right}
-                for number, cosine in query.answers
-            ],
+            "answers": answers,
         }
-        if query.right not in numbers and not query.hit:
-            entry["answers"].append({**answer(query.right), "cosine": None, "right": True})
-        return entry
 
     def _captions_of(self, image: int) -> set[int]:
         return set(np.flatnonzero(self.split.owner == image).tolist())

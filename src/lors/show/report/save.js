@@ -34,11 +34,12 @@ function standalone(drawing) {
     for (const property of CARRIED) node.setAttribute(property, style.getPropertyValue(property));
     node.removeAttribute("class");
   });
-  const { x, y, width, height } = drawing.viewBox.baseVal;
+  const { x, y, width, height: seen } = drawing.viewBox.baseVal;
+  const height = Number(drawing.dataset.height ?? seen);
   const size = { x, y, width, height, fill: getComputedStyle(document.body).backgroundColor };
   copy.prepend(svg("rect", size));
   const { width: shown } = drawing.getBoundingClientRect();
-  fill(copy, { width: shown, height: (shown * height) / width }, []);
+  fill(copy, { viewBox: `${x} ${y} ${width} ${height}`, width: shown, height: (shown * height) / width }, []);
   return new XMLSerializer().serializeToString(copy);
 }
 
