@@ -20,7 +20,7 @@ SIDES = (224, 160, 112, 80, 56)
 CRISP = 64
 """Up to this side, pictures are kept without loss: every pixel of theirs can be seen."""
 
-TILE = 48
+TILE = 40
 """Side of the pictures in a sprite."""
 
 
@@ -97,5 +97,5 @@ def sprite(images: np.ndarray) -> dict[str, Any]:
         small = picture.resize((side, side), Image.Resampling.BOX)
         sheet.paste(small, (place % columns * side, place // columns * side))
     file = io.BytesIO()
-    sheet.save(file, "WEBP", quality=70, method=2)
+    sheet.save(file, "WEBP", quality=50, method=4)
     return {"uri": _webp_uri(file), "side": side, "columns": columns}

@@ -23,6 +23,7 @@ function map(block, { pairs }) {
   const entry = (i) => (i < own ? ownEntry(pairs, i) : realEntry(block, pairs, i - own));
   const show = (i) => {
     panels.forEach((panel) => panel.mark(i));
+    shown.classList.add("picked-pair");
     shown.replaceChildren(...entry(i));
   };
   for (const panel of panels) panel.pick(show);

@@ -1,6 +1,8 @@
 /** How lines and marks of a plot differ: by colour, by shape and by dashes; the rest are grey. */
 const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "star"];
-const PLOT = { width: 720, height: 420, left: 56, right: 16, top: 16, bottom: 48 };
+/** On a phone, a plot is narrower instead of smaller, and names of levels stand within it. */
+const SLIM = matchMedia("(max-width: 44rem)").matches;
+const PLOT = { width: SLIM ? 400 : 800, height: SLIM ? 340 : 420, left: SLIM ? 46 : 56, right: SLIM ? 10 : 110, top: 16, bottom: 48 };
 
 /** Numbers of methods against a cost, with what is pointed at read out, and a table of all. */
 function plot({ title, x, y, series, levels, front, table: numbers }) {
@@ -83,7 +85,7 @@ function frameOf(x, y, across, up) {
     parts.push(svg("line", { class: "grid", x1: across.place(tick), x2: across.place(tick), y1: below, y2: below + 5 }));
     parts.push(svg("text", { x: across.place(tick), y: below + 19, "text-anchor": "middle" }, costText(tick, x.unit)));
   }
-  parts.push(svg("text", { x: (PLOT.left + PLOT.width) / 2, y: PLOT.height - 6, "text-anchor": "middle" }, x.label));
+  parts.push(svg("text", { x: (PLOT.left + PLOT.width - PLOT.right) / 2, y: PLOT.height - 6, "text-anchor": "middle" }, x.label));
   const middle = (PLOT.top + below) / 2;
   parts.push(svg("text", { x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, y));
   return parts;
@@ -91,9 +93,11 @@ function frameOf(x, y, across, up) {
 
 function level(name, value, up, i) {
   const at = up.place(value);
+  const end = PLOT.width - PLOT.right;
+  const named = SLIM ? { x: end, y: at - 5, "text-anchor": "end" } : { x: end + 6, y: at + 4 };
   return [
     svg("line", { class: `level level-${i}`, x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: at, y2: at }),
-    svg("text", { class: "levelname", x: PLOT.width - PLOT.right, y: at - 5, "text-anchor": "end" }, `${name} ${value.toFixed(1)}`),
+    svg("text", { class: "levelname", ...named }, `${name} ${value.toFixed(1)}`),
   ];
 }
 
@@ -140,7 +144,7 @@ function shape(k, x, y) {
 
 /** The legend inside a drawing, below what the page shows of it: a saved file has room for it. */
 function legendBelow(series, drawing) {
-  const [columns, row] = [4, 22];
+  const [columns, row] = [SLIM ? 2 : 4, 22];
   drawing.dataset.height = PLOT.height + row * Math.ceil(series.length / columns) + 8;
   return series.flatMap(({ name }, k) => {
     const x = PLOT.left + ((k % columns) * (PLOT.width - PLOT.left)) / columns;
@@ -152,7 +156,7 @@ function legendBelow(series, drawing) {
 /** An entry of the legend, which lifts its line out of the others while it has pointer or focus. */
 function nameOf({ name }, k, groups) {
   const sign = svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" }, svg("g", { class: `series ${look(k)}` }, shape(k, 8, 8)));
-  const node = el("button", { type: "button", class: "name" }, sign, name);
+  const node = el("button", { type: "button" }, sign, name);
   const lift = (on) => groups.forEach((group, other) => {
     group.classList.toggle("faded", on && other !== k);
     group.classList.toggle("lifted", on && other === k);

@@ -25,13 +25,14 @@ function fileName(name) {
   return `${document.title.replace(/ · lors$/, "")} ${name}`.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
 }
 
-/** A drawing as a file of its own: as it looks now, on the colour of the page. */
-function standalone(drawing) {
+/** A drawing as a file of its own: as it looks now, on the colour of the page, perhaps larger. */
+function standalone(drawing, scale = 1) {
   const copy = drawing.cloneNode(true);
   const from = drawing.querySelectorAll("*");
   copy.querySelectorAll("*").forEach((node, i) => {
     const style = getComputedStyle(from[i]);
     for (const property of CARRIED) node.setAttribute(property, style.getPropertyValue(property));
+    if (style.vectorEffect === "non-scaling-stroke") node.setAttribute("stroke-width", scale * parseFloat(style.strokeWidth));
     node.removeAttribute("class");
   });
   const { x, y, width, height: seen } = drawing.viewBox.baseVal;
@@ -39,15 +40,15 @@ function standalone(drawing) {
   const size = { x, y, width, height, fill: getComputedStyle(document.body).backgroundColor };
   copy.prepend(svg("rect", size));
   const { width: shown } = drawing.getBoundingClientRect();
-  fill(copy, { viewBox: `${x} ${y} ${width} ${height}`, width: shown, height: (shown * height) / width }, []);
+  fill(copy, { viewBox: `${x} ${y} ${width} ${height}`, width: scale * shown, height: (scale * shown * height) / width }, []);
   return new XMLSerializer().serializeToString(copy);
 }
 
 async function drawingAsPng(drawing) {
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(drawing))}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(drawing, 2))}`;
   await image.decode();
-  const canvas = el("canvas", { width: 2 * image.width, height: 2 * image.height });
+  const canvas = el("canvas", { width: image.width, height: image.height });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   return canvasAsPng(canvas);
 }
