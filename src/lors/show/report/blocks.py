@@ -81,9 +81,16 @@ def lines(title: str, series: dict[str, list[tuple[float, float]]]) -> Block:
     return {"title": title, "series": [{"name": n, "points": p} for n, p in series.items()]}
 
 
-def cost_axis(label: str, unit: str, ratio: bool) -> Block:
-    """The axis of a plot: its label, how its numbers are written, and whether it is of ratios."""
-    return {"label": label, "unit": unit, "ratio": ratio}
+def cost_axis(label: str, unit: str, ratio: bool, ticks: Sequence[float] = ()) -> Block:
+    """The axis of a plot.
+
+    Args:
+        label: below it.
+        unit: how its numbers are written: ``bytes``, ``seconds`` or ``pairs``.
+        ratio: whether equal distances are equal ratios.
+        ticks: numbers to write; none: round ones.
+    """
+    return {"label": label, "unit": unit, "ratio": ratio, "ticks": list(ticks)}
 
 
 def plot(

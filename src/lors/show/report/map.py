@@ -90,8 +90,9 @@ def map_words(block: Block, setting: Setting, projection: str) -> list[str]:
     how = "UMAP of the real pairs, to which the set is added."
     if projection == "pca":
         how = (
-            f"the two main directions of the real pairs (PCA), which hold {100 * images:.0f}\u00a0% of "
-            f"the variance of the images and {100 * texts:.0f}\u00a0% of that of the texts."
+            "the two main directions of the real pairs (PCA), which hold "
+            f"{100 * images:.0f}\u00a0% of the variance of the images and "
+            f"{100 * texts:.0f}\u00a0% of that of the texts."
         )
     return [
         f"Dots are real pairs, {which} the {total:,} of the training split; squares are the pairs "

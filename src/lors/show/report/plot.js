@@ -8,6 +8,7 @@ const PLOT = { width: SLIM ? 400 : 800, height: SLIM ? 340 : 420, left: SLIM ? 4
 function plot({ title, x, y, series, levels, front, table: numbers }) {
   const all = series.flatMap((one, k) => one.points.map(([a, b, deviation, label]) => ({ k, a, b, deviation, label })));
   const across = costAxis(x, all.map(({ a }) => a));
+  if (x.ticks.length) across.ticks = x.ticks;
   const heights = [0, ...levels.map(({ value }) => value), ...all.map(({ b, deviation }) => b + (deviation ?? 0))];
   const up = axis(heights, PLOT.height - PLOT.bottom, PLOT.top);
   const drawing = svg("svg", { viewBox: `0 0 ${PLOT.width} ${PLOT.height}`, class: "plot", tabindex: 0, role: "application", "aria-label": `${title}. Arrow keys go from point to point; the table below has all numbers.` });

@@ -216,7 +216,9 @@ def _budget_plot(group: Group) -> Block:
     rows = [*texts, *([name, *[f"{v:.1f}"] * len(contests)] for name, v in group.levels.items())]
     return blocks.plot(
         title,
-        blocks.cost_axis("storage in plain pairs", "pairs", budgets[-1] > RATIO * budgets[0]),
+        blocks.cost_axis(
+            "storage in plain pairs", "pairs", budgets[-1] > RATIO * budgets[0], budgets
+        ),
         series,
         group.levels,
         (),
