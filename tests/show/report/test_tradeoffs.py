@@ -10,7 +10,9 @@ from lors.comparison.results import Record, Reference
 from lors.comparison.table import Table, Variant
 from lors.evaluation.statistic import MeanRecall, Statistic
 from lors.runs.folders import SET
-from lors.show.report.tradeoffs import budget_section, cost_section, groups_of
+from lors.sets.distilled import DistilledSet
+from lors.show.report.reached import groups_of
+from lors.show.report.tradeoffs import budget_section, cost_section
 
 LABELS = ("8 pairs", "80 pairs")
 TABLE = Table(
@@ -69,8 +71,6 @@ def test_bytes_are_those_of_images_texts_and_similarity(tmp_path: Path, tiny_run
         folder.mkdir(parents=True)
         (folder / SET).write_bytes((tiny_run / SET).read_bytes())
     (group,) = groups_of(TABLE, RECORDS, [REFERENCE], tmp_path)
-    from lors.sets.distilled import DistilledSet
-
     pairs = DistilledSet.load(tiny_run / SET).pairs
     tensors = (pairs.images, pairs.texts, *pairs.similarity.state_dict().values())
     assert {each.size for each in group.reached} == {4 * sum(t.numel() for t in tensors)}

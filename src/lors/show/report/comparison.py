@@ -19,7 +19,8 @@ from lors.comparison.table import Table, Variant
 from lors.evaluation.recall import METRICS, metric_label
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
-from lors.show.report.tradeoffs import budget_section, cost_section, groups_of
+from lors.show.report.reached import groups_of
+from lors.show.report.tradeoffs import budget_section, cost_section
 from lors.system.errors import InputError
 
 __all__ = ["comparison_content", "is_comparison"]
