@@ -106,13 +106,15 @@ def cost_section(groups: Sequence[Group]) -> Block | None:
                 plots.append(_cost_plot(group, cost))
     if not plots:
         return None
-    words = (
-        "Each mark is a method at one budget. The line is the Pareto front: no other result has "
-        "more recall at no more cost. Bytes are those of images, texts and similarity. Selected "
-        "pairs take no time to distil, but for the time to select and tune them, which is not "
-        "counted."
-    )
-    return blocks.section("Recall against cost", blocks.text(words), *plots)
+    words = {
+        "": "Each mark is a method at one budget. The line is the Pareto front: no other result has "
+        "more recall at no more cost.",
+        "bytes": "Bytes are those of images, texts and similarity.",
+        "seconds": "Selected pairs count as no seconds; choosing and tuning them is not counted.",
+    }
+    units = {"", *(plot["x"]["unit"] for plot in plots)}
+    said = " ".join(sentence for unit, sentence in words.items() if unit in units)
+    return blocks.section("Recall against cost", blocks.text(said), *plots)
 
 
 def _cost_plot(group: Group, cost: Cost) -> Block:
