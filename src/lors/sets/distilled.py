@@ -155,13 +155,10 @@ class DistilledSet:
         >>> small.similarity_at([0, 2]).shape
         torch.Size([2, 2])
         """
-        try:
-            places = torch.as_tensor(index).to(self.pairs.images.device)
-            return self.pairs.similarity(places.long()).detach()
-        except (IndexError, TypeError, ValueError, RuntimeError):
-            raise InputError(
-                f"give the numbers of pairs, from 0 to {len(self) - 1}, not {index!r}"
-            ) from None
+        places = torch.as_tensor(index, device=self.pairs.images.device)
+        if places.dim() != 1 or not bool(((places >= 0) & (places < len(self))).all()):
+            raise InputError(f"give numbers of pairs, from 0 to {len(self) - 1}, not {index!r}")
+        return self.pairs.similarity(places.long()).detach()
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Images, texts and S as NumPy arrays. Shapes: (N, …), (N, …), (N, N)"""
