@@ -160,4 +160,6 @@ def find_method(method: str | Method) -> Method:
     method = ALIASES.get(method, method)
     if method in known:
         return known[method]
-    raise InputError(f"unknown method {method!r}{suggestion(method, known)}{FROM_PLUGIN}")
+    raise InputError(
+        f"unknown method {method!r}{suggestion(method, [*known, *ALIASES])}{FROM_PLUGIN}"
+    )

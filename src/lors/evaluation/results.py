@@ -113,6 +113,8 @@ class Row(Value):
             f"{self.pairs:,} pairs ({self.note})"
         )
 
+    __repr__ = __str__
+
 
 class Results(Value):
     """What a run has measured: the content of ``results.json``.
@@ -159,6 +161,8 @@ class Results(Value):
         padded = [_padded(heads, str.ljust), *(_padded(column, str.rjust) for column in columns)]
         lines = map("  ".join, zip(*padded, strict=True))
         return "\n".join([TITLE, *lines])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html_table(recall_table(self.rows), TITLE) if self.rows else html.escape(str(self))

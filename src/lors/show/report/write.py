@@ -32,6 +32,12 @@ def write_report(
 ) -> Path:
     """Write the page of a run, a set or a comparison: one HTML file that needs nothing else.
 
+    >>> import lors
+    >>> config = lors.load_config("tiny", ["distill.iterations=2", "evaluate.seeds=1"])
+    >>> results = lors.run(config, "runs/tiny", references=False)
+    >>> lors.write_report("runs/tiny").name
+    'report.html'
+
     Args:
         path: a run directory, a distilled set alone, or the folder of a comparison.
         overrides: changes to the saved configuration, e.g. ``data.root=/elsewhere``.
