@@ -107,8 +107,8 @@ def cost_section(groups: Sequence[Group]) -> Block | None:
     if not plots:
         return None
     words = {
-        "": "Each mark is a method at one budget. The line is the Pareto front: no other result has "
-        "more recall at no more cost.",
+        "": "Each mark is a method at one budget. The line is the Pareto front: no other result "
+        "has more recall at no more cost.",
         "bytes": "Bytes are those of images, texts and similarity.",
         "seconds": "Selected pairs count as no seconds; choosing and tuning them is not counted.",
     }
