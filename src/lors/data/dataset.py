@@ -198,15 +198,26 @@ class Pairs:
         Raises:
             InputError: unreadable files, or fewer pairs than asked for.
         """
+        splits = self.items(config, progress)
+        if isinstance(splits, Decoded):
+            decoded = splits
+            return lambda image_size: decoded
+        items = splits
+        return lambda image_size: decoded_items(items, image_size, config, progress)
+
+    def items(self, config: DataConfig, progress: Progress) -> dict[str, list[Item]] | Decoded:
+        """The pairs of each split before they are decoded; embeddings are as they are.
+
+        See ``find`` for the arguments.
+        """
         source = SOURCES.choose(config.source)
         found = source.read(config, progress) if self.given is None else _whole(self.given, config)
         if isinstance(found, Decoded):
-            decoded = found
-            return lambda image_size: decoded
+            return found
         splits = split_items(found, config)
         if not source.built_in:
             tell_of_items(found, splits, progress)
-        return lambda image_size: decoded_items(splits, image_size, config, progress)
+        return splits
 
 
 def _whole(

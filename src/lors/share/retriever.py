@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -20,13 +20,15 @@ from lors.data.pairs import Item
 from lors.data.shards import Features
 from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import feature_size, image_trunk, normalisation
+from lors.encoders.image import feature_size, frozen_trunk, image_trunk, normalisation
 from lors.encoders.text import kind_of, restore_text_trunk, training_text
 from lors.evaluation.protocol import train_on
+from lors.evaluation.references import full_data_model
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.progress import Silent
@@ -52,11 +54,13 @@ class Retriever:
         model: takes photos as pixels, also where it was trained on features.
         encoder: how the model is built.
         text_trunk: embeds words for the model's text side.
+        made_from: identifies the set or the data that it was trained on, where that is known.
     """
 
     model: DualEncoder
     encoder: EncoderConfig
     text_trunk: TextTrunk
+    made_from: str = ""
 
     @classmethod
     def train(cls, distilled: DistilledSet, seed: int = 0, device: str = "auto") -> Retriever:
@@ -71,11 +75,7 @@ class Retriever:
             InputError: the set was made of given embeddings, or its image trunk is not here.
         """
         config, trunk = distilled.config, distilled.text_trunk
-        if isinstance(trunk, GivenText):
-            raise InputError(
-                "a set of given embeddings names no trunks that could embed photos and words: "
-                "train on it with lors.train_on"
-            )
+        _refuse_given(trunk)
         standards = (distilled.image_standard, distilled.text_standard)
         sees = distilled.frozen_trunk() if config.encoder.scope == "heads" else None
         features = config.encoder.space == "features"
@@ -93,6 +93,22 @@ class Retriever:
         if features and sees is not None:
             model.trunk, (model.mean, model.std) = sees, normalisation(sees)
         return cls(model.cpu().float().requires_grad_(False), config.encoder, trunk)
+
+    @classmethod
+    def of_full_data(cls, setting: Setting) -> Retriever:
+        """A network trained on all real pairs of a setting: its first expert, at its best epoch.
+
+        The epoch is chosen on val. An expert that the cache has is not trained again.
+
+        Raises:
+            InputError: the data are given embeddings.
+        """
+        _refuse_given(setting.text_trunk)
+        model, encoder = full_data_model(setting), setting.config.encoder
+        if encoder.scope == "heads":
+            sees = frozen_trunk(encoder, torch.device("cpu"))
+            model.trunk, (model.mean, model.std) = sees, normalisation(sees)
+        return cls(model.cpu().float().requires_grad_(False), encoder, setting.text_trunk)
 
     def embed_photos(self, photos: Sequence[str | Path], batch: int = 64) -> Tensor:
         """Image files in the joint space, normalised. Shape: (M, d)
@@ -131,14 +147,44 @@ class Retriever:
         embedded = torch.from_numpy(trunk.embed(texts, Silent())).to(self._device)
         return model.embed_texts(model.text_standard(embedded))
 
-    def search(self, query: str, photos: Tensor, count: int = 5) -> list[tuple[int, float]]:
+    @overload
+    def search(self, query: str, photos: Tensor, count: int = 5) -> list[tuple[int, float]]: ...
+
+    @overload
+    def search(
+        self, query: str, photos: str | Path | Sequence[str | Path], count: int = 5
+    ) -> list[tuple[Path, float]]: ...
+
+    def search(
+        self, query: str, photos: Tensor | str | Path | Sequence[str | Path], count: int = 5
+    ) -> Any:
         """The photos that fit a query best, with their cosines, best first.
 
         Args:
             query: in words.
-            photos: as ``embed_photos`` gives them. Shape: (M, d)
+            photos: a folder, at any depth; a list of image files; or embeddings as
+                ``embed_photos`` gives them. Shape: (M, d)
             count: how many to find.
+
+        Returns:
+            The files, or the rows of the embeddings.
+
+        Raises:
+            InputError: there are no photos, or a listed file cannot be read. Of a folder, files
+                that cannot be read are skipped.
         """
+        if isinstance(photos, Tensor):
+            return self._nearest(query, photos, count)
+        if isinstance(photos, (str, Path)):
+            from lors.share.search.finder import Finder  # which is made of retrievers
+
+            matches = Finder.of_folder(photos, {"": self}).find(query, count)[""]
+            return [(Path(photos) / match.name, match.score) for match in matches]
+        files = [Path(photo) for photo in photos]
+        found = self._nearest(query, self.embed_photos(files), count)
+        return [(files[row], cosine) for row, cosine in found]
+
+    def _nearest(self, query: str, photos: Tensor, count: int) -> list[tuple[int, float]]:
         cosines = photos @ self.embed_texts([query])[0]
         best = cosines.topk(min(count, len(cosines)))
         return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
@@ -155,6 +201,7 @@ class Retriever:
             "encoder": encoder.model_dump(mode="json"),
             "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
             "versions": artifacts.versions(),
+            "made_from": self.made_from,
         }
         tensors = {f"model.{k}": t.clone() for k, t in self.model.state_dict().items()}
         tensors |= {f"text_trunk.{k}": t for k, t in trunk_tensors.items()}
@@ -204,7 +251,15 @@ class Retriever:
             raise ValueError(f"the weights do not fit the network: see {wrong[0]!r}")
         model = build()
         model.load_state_dict(weights)
-        return cls(model.requires_grad_(False), encoder, trunk)
+        return cls(model.requires_grad_(False), encoder, trunk, header["made_from"])
+
+
+def _refuse_given(trunk: TextTrunk) -> None:
+    if isinstance(trunk, GivenText):
+        raise InputError(
+            "a set of given embeddings names no trunks that could embed photos and words: "
+            "train on it with lors.train_on"
+        )
 
 
 def _frozen(
