@@ -124,6 +124,10 @@ class Finder:
             return cls.of_folder(photos, models, progress)
         return cls(run_photos(run.config.data, split, progress), models, progress)
 
+    def embeddings(self, model: str) -> Tensor:
+        """The photos in the joint space of a model. Shape: (M, d)"""
+        return self._embeddings[model]
+
     def find(self, query: str, count: int = 10) -> dict[str, list[Match]]:
         """The photos that fit a query best, best first, by model."""
         if not query.strip():
