@@ -43,7 +43,8 @@ def test_it_answers_by_number(server: Server, hostile: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil", ""]
+    "host",
+    ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil", ""],
 )
 @pytest.mark.parametrize("path", ["/", "/search?q=star", "/photo/0"])
 def test_another_host_is_refused(server: Server, host: str, path: str) -> None:
@@ -69,8 +70,20 @@ def test_other_sites_get_nothing(server: Server, site: str) -> None:
     "path",
     [
         *("/../../../../etc/passwd", "/etc/passwd", "//etc/passwd", "/photo/", "/photo", "/photos"),
-        *("/photo/..%2f..%2fetc%2fpasswd", "/photo/../0", "/photo/6", "/photo/-1", "/photo/0/other"),
-        *("/photo/%D9%A3", "/photo/999999999999999999999", "/photo/plain.webp", "/%00", "/page.html"),
+        *(
+            "/photo/..%2f..%2fetc%2fpasswd",
+            "/photo/../0",
+            "/photo/6",
+            "/photo/-1",
+            "/photo/0/other",
+        ),
+        *(
+            "/photo/%D9%A3",
+            "/photo/999999999999999999999",
+            "/photo/plain.webp",
+            "/%00",
+            "/page.html",
+        ),
     ],
 )
 def test_there_is_nothing_but_the_page_and_the_photos(server: Server, path: str) -> None:
