@@ -43,9 +43,7 @@ def test_search_prints_scores_and_paths(run: Path, photos: Path) -> None:
 
 def test_search_prints_json(run: Path, photos: Path) -> None:
     words = ["search", str(run), str(photos), "a red star", "--full", "--json"]
-    command = [sys.executable, "-m", "lors", *words]
-    printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    found = json.loads(printed)
+    found = json.loads(runner.invoke(app, words).stdout)
     assert (found["query"], found["photos"], found["unreadable"]) == ("a red star", 3, 1)
     assert list(found["results"]) == ["distilled set", "full data"]
     for matches in found["results"].values():

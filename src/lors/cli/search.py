@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ from rich.table import Table
 from lors.cli.app import app, console
 from lors.cli.display import LOADING, PREPARING, Display
 from lors.system.errors import InputError, printable, shortened
+from lors.system.stopping import listening
 
 if TYPE_CHECKING:
     from lors.share.search import Finder, Match
@@ -64,8 +67,7 @@ def search(
     if not query.strip():
         raise InputError("give one or more words to search for")
     photos = _folder(folder)
-    console.stderr = as_json  # progress must not stand in the way of who reads the JSON
-    with Display(LOADING) as display:
+    with _progress_on_stderr(as_json), Display(LOADING) as display:
         from lors.share.search import Finder
         from lors.share.search.finder import open_run
 
@@ -127,8 +129,19 @@ def serve(
     console.print("Only this machine can reach it. Ctrl-C stops it.")
     if browser:
         open_in_browser(server.address)
-    with server:
+    with listening(), server:
         server.run()
+    console.print("Stopped.")
+
+
+@contextmanager
+def _progress_on_stderr(wanted: bool) -> Iterator[None]:
+    """Keep progress out of what another program reads."""
+    before, console.stderr = console.stderr, wanted
+    try:
+        yield
+    finally:
+        console.stderr = before
 
 
 def _without_overrides(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -167,8 +180,6 @@ def _table(model: str, query: str, matches: Sequence[Match], folder: Path | None
 
 
 def _json(finder: Finder, query: str, found: dict[str, list[Match]], folder: Path | None) -> str:
-    import json
-
     results = {
         name: [
             {
