@@ -122,7 +122,8 @@ class Finder:
             models[FULL] = full_data_retriever(run, progress)
         if photos is not None:
             return cls.of_folder(photos, models, progress)
-        return cls(run_photos(run.config.data, split, progress), models, progress)
+        heard = Silent() if full else progress  # the full-data model has told of the data
+        return cls(run_photos(run.config.data, split, heard), models, progress)
 
     def embeddings(self, model: str) -> Tensor:
         """The photos in the joint space of a model. Shape: (M, d)"""
