@@ -32,7 +32,7 @@ function show(hit) {
 function card(hit, rank, shared) {
   const image = el("img", { src: small(hit.photo), alt: hit.caption || hit.name, loading: rank < 12 ? "eager" : "lazy" });
   const mark = hit.fits ? el("span", { class: "mark" }, "✓ fits") : null;
-  const label = el("span", { class: "label" }, el("span", { title: hit.name }, hit.name));
+  const label = el("span", { class: "label" }, el("span", { title: hit.name }, hit.caption || hit.name.split("/").pop()));
   if (hit.score !== undefined) label.append(el("b", {}, hit.score.toFixed(2)));
   const button = el("button", { type: "button" }, el("span", { class: "frame" }, image, mark), label);
   if (shared) button.setAttribute("data-shared", "");

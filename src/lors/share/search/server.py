@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -35,8 +35,8 @@ __all__ = ["Server", "Site", "open_in_browser", "site_of"]
 PORT = 8765
 COUNT = 24
 """Photos per model."""
-QUERY = 300
-"""Characters of a query."""
+QUERY, EXAMPLE = 300, 60
+"""Characters that a query, and one that is suggested, may have."""
 SIDES = {"": 360, "/large": 1600}
 """Pixels of the longer side, by how the address of a photo ends."""
 PHOTO = re.compile(r"/photo/([0-9]{1,9})(/large)?")
@@ -91,10 +91,14 @@ def site_of(finder: Finder, opened: Run | Retriever) -> Site:
         rows = opened.results.rows
         pairs = f"all {rows[FULL_DATA].pairs:,}" if FULL_DATA in rows else "all"
         columns.append(Column(f"Trained on {pairs} real pairs", "The full data"))
-    captions = dict.fromkeys(distilled.captions)
-    examples = sorted(captions, key=len)[:200][:: max(1, len(captions) // 6)][:6]
-    page = SearchPage(title, columns, suggestions=[text[:QUERY] for text in examples])
-    return Site(page, finder)
+    return Site(SearchPage(title, columns, suggestions=_examples(distilled.captions)), finder)
+
+
+def _examples(captions: Sequence[str], count: int = 5) -> list[str]:
+    """Some captions of the set, in different words: of those that are short, every so many."""
+    texts = {caption.rstrip(" .") for caption in captions if len(caption) <= EXAMPLE}
+    short = sorted(texts, key=lambda text: (len(text), text))
+    return short[:: max(1, len(short) // count)][:count]
 
 
 class Server:
@@ -181,7 +185,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_ours(self) -> bool:
         assert isinstance(self.server, ThreadingHTTPServer)
-        hosts = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        port = self.server.server_port
+        hosts = [name if port == 80 else f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
         given = [host.lower() for host in self.headers.get_all("Host", [])]
         from_us = self.headers.get("Sec-Fetch-Site", "none") in OURS
         followed = self.path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate"
