@@ -43,10 +43,20 @@ KIND = "retriever"
 class Retriever:
     """A trained dual encoder with its text trunk: photos and words in one space.
 
-    >>> retriever = Retriever.train(DistilledSet.load("distilled.safetensors"))  # doctest: +SKIP
-    >>> photos = retriever.embed_photos(["a.jpg", "b.jpg"])  # doctest: +SKIP
-    >>> retriever.search("a dog on a beach", photos, count=1)  # doctest: +SKIP
-    [(1, 0.83)]
+    >>> import tempfile, lors
+    >>> from PIL import Image
+    >>> colours, folder = ["red", "green", "blue"] * 20, tempfile.TemporaryDirectory()
+    >>> walls = [Image.new("RGB", (16, 16), colour) for colour in colours]
+    >>> for wall, colour in zip(walls[:3], colours): wall.save(f"{folder.name}/{colour}.png")
+    >>> small = lors.distill(walls, [f"a {colour} wall" for colour in colours], pairs=12,
+    ...     encoder=lors.Encoder(image="nf_resnet_tiny", image_weights="none", image_size=16,
+    ...                          text="lsa"),
+    ...     experts={"count": 1, "epochs": 2}, iterations=2, rank=2, text_dim=4, progress=False)
+    >>> retriever = Retriever.train(small)
+    >>> [(path.name, score > 0) for path, score in retriever.search("green", folder.name, count=1)]
+    [('green.png', True)]
+    >>> retriever.save(f"{folder.name}/retriever.safetensors")
+    >>> folder.cleanup()
 
     It is made on the CPU; ``retriever.model.to("cuda")`` moves it.
 
