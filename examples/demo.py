@@ -104,10 +104,11 @@ def show_until_done(jobs: dict[str, Future[None]]) -> None:
         while len(told) < len(jobs):
             table = Table.grid(padding=(0, 2))
             for name, job in jobs.items():
-                table.add_row(name, "done" if job.done() else last_line(name))
-                if job.done() and name not in told:
+                state = ("failed" if job.exception() else "done") if job.done() else ""
+                table.add_row(name, state or last_line(name))
+                if state and name not in told:
                     told.add(name)
-                    console.print(f"{name}: done")
+                    console.print(f"{name}: {state}")
             live.update(table)
             time.sleep(0.5)
 

@@ -67,6 +67,12 @@ def test_mistakes_are_sentences(run: Path, words: list[str], sentence: str) -> N
     assert sentence in str(result.exception)
 
 
+def test_a_run_that_is_not_there_is_named() -> None:
+    for command in (["search", "no/run", "a star"], ["serve", "no/run"]):
+        result = runner.invoke(app, command)
+        assert "there is no run, set or retriever 'no/run'" in str(result.exception)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 def test_serve_serves_until_it_is_interrupted(run: Path, photos: Path) -> None:
     words = ["serve", str(run), str(photos), "--no-browser", "--no-full", "--port", "0"]

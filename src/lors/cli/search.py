@@ -66,6 +66,7 @@ def search(
     *folder, query = plain
     if not query.strip():
         raise InputError("give one or more words to search for")
+    _check_run(run)
     photos = _folder(folder)
     with _progress_on_stderr(as_json), Display(LOADING) as display:
         from lors.share.search import Finder
@@ -114,6 +115,7 @@ def serve(
     plain, overrides = _without_overrides(photos or ())
     if len(plain) > 1:
         raise InputError(f"give one folder of photos, not {len(plain)}")
+    _check_run(run)
     folder = _folder(plain)
     with Display(LOADING) as display:
         from lors.share.retriever import Retriever
@@ -148,6 +150,11 @@ def _without_overrides(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words that are no settings, and those that are."""
     settings = [word for word in words if OVERRIDE.match(word)]
     return [word for word in words if not OVERRIDE.match(word)], settings
+
+
+def _check_run(path: Path) -> None:
+    if not path.exists():  # said before PyTorch is loaded
+        raise InputError(f"there is no run, set or retriever {str(path)!r}")
 
 
 def _folder(given: Sequence[str]) -> Path | None:
