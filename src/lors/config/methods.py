@@ -35,6 +35,7 @@ USUAL: Mapping[str, Any] = {
     "distill.optimizer": "sgd",
     "distill.schedule": "constant",
     "distill.momentum": 0.5,
+    "distill.patience": 0,
 }
 """What suits a method as long as it does not say otherwise; a user may change it."""
 

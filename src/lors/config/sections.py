@@ -179,9 +179,27 @@ class SimilarityConfig(Section):
         1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False, description="α of S = diag(ω) + (α/r) L Rᵀ"
     )
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
+    share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="lowrank: L and R may hold at most this share of the numbers of a pair; the "
+        "rank falls until they do, and α with it. Default: no limit",
+    )
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
+
+    def within(self, pair_numbers: int) -> SimilarityConfig:
+        """The same with the rank that ``share`` leaves where a pair holds so many numbers.
+
+        >>> SimilarityConfig(rank=40, alpha=12, share=0.125).within(32).rank
+        2
+        """
+        if self.share is None:
+            return self
+        rank = min(self.rank, max(1, int(self.share * pair_numbers / 2)))
+        return self.model_copy(update={"rank": rank, "alpha": self.alpha * rank / self.rank})
 
 
 class SelectionConfig(Section):
@@ -259,6 +277,11 @@ class DistillConfig(Section):
     evaluate_every: Number = Field(
         0,
         description="recall on val every so often; the best set is kept. 0: at the end only",
+    )
+    patience: Number = Field(
+        0,
+        description="end the run when recall on val has not risen for so many evaluations; 0: "
+        "never",
     )
     checkpoint_every: Count = Field(50, description="iterations from which a run can continue")
 
