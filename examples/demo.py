@@ -39,7 +39,6 @@ RUNS = Path("runs")
 DEMO, TWIN, HINDSIGHT = RUNS / "demo", RUNS / "demo-identity", RUNS / "demo-hindsight"
 TRUNK, PAGE = RUNS / "demo-trunk.safetensors", RUNS / "demo.html"
 
-IDENTITY = ["similarity.kind=identity", "distill.evaluate_every=0"]
 COMMANDS: dict[str, list[list[str | Path]]] = {
     "LoRS": [["distill", "demo", "--out", DEMO]],
     "Hindsight": [
@@ -47,7 +46,7 @@ COMMANDS: dict[str, list[list[str | Path]]] = {
         ["distill", "scenes-hindsight-60", f"encoder.image_weights={TRUNK}", "--out", HINDSIGHT],
     ],
     "LoRS with S = I": [
-        ["distill", "demo", *IDENTITY, "--no-references", "--out", TWIN],
+        ["distill", "demo", "similarity.kind=identity", "--no-references", "--out", TWIN],
     ],
 }
 """What runs, two jobs at a time: one for each of two cores."""
