@@ -32,6 +32,7 @@ IMPORTED_AS = {
     "pillow": "PIL",
     "pyyaml": "yaml",
     "scikit_learn": "sklearn",
+    "umap_learn": "umap",
 }
 
 

@@ -14,6 +14,7 @@ from lors.comparison.results import Reference
 from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.protocol import summarise
+from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
 from lors.evaluation.statistic import MeanRecall, Recalls
 from lors.experts import experts_of
@@ -54,7 +55,8 @@ def prepare(
                 artifacts.write_text(path, json.dumps(_plain(known), indent=2))
         rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
         columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
-        references.append(Reference(rows=rows, columns=columns, recall=known[key]))
+        guessed = chance(setting.pairs.splits["test"].owner).mean
+        references.append(Reference(rows=rows, columns=columns, recall=known[key], chance=guessed))
     return references
 
 

@@ -12,7 +12,7 @@ from lors.comparison.render import Entry, Line, latex, markdown
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
 from lors.evaluation.results import Results, Row
-from lors.evaluation.statistic import MeanRecall, Recalls, Value
+from lors.evaluation.statistic import Finite, MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
@@ -65,11 +65,19 @@ class Record:
 
 
 class Reference(Value):
-    """The recall of the full data, and the rows and columns that it belongs to."""
+    """The recall of the full data, and the rows and columns that it belongs to.
+
+    Args:
+        rows: labels.
+        columns: labels.
+        recall: of networks trained on the full data.
+        chance: the mean recall of a random ranking.
+    """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
+    chance: Finite | None = None
 
     @property
     def mean(self) -> float:

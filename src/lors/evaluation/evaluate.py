@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,15 @@ from lors.config import load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
-from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.encoders import DualEncoder, FlatModel
+from lors.evaluation.protocol import (
+    Outcome,
+    choose_epoch,
+    frozen_inputs,
+    outcomes,
+    snapshots,
+    summarise,
+)
 from lors.evaluation.results import Row
 from lors.evaluation.tuning import rates_label, trial
 from lors.losses import Loss
@@ -21,7 +29,10 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "row_of", "set_row"]
+__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+
+NETWORK = "evaluation network"
+"""The key that draws the networks which are trained on a set."""
 
 
 def evaluate_set(
@@ -131,14 +142,37 @@ def _how_trained(made: DistilledSet) -> str:
     return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 
-def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+def evaluation_network(
+    setting: Setting, distilled: DistilledSet, after_epoch: Callable[[int], None]
+) -> DualEncoder:
+    """The first of the networks that the evaluation trains on a set, at its epoch chosen on val.
+
+    Args:
+        setting: data, networks and protocol.
+        distilled: what to train on, with the loss that it was made for.
+        after_epoch: called with the number of epochs done.
+    """
+    keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
+    model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
+    thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
+    best, _ = choose_epoch(model, thetas, setting.real["val"])
+    FlatModel(model).load(thetas[best], model)
+    return model
+
+
+def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
+    """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    pairs.to(setting.device, setting.dtype)
+    return pairs.to(setting.device, setting.dtype)
+
+
+def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+    pairs = _pairs_for(setting, distilled)
     inputs = frozen_inputs(pairs, setting.flat.model)
 
     def reached(seed: int) -> Outcome:
-        return trial(setting, pairs, loss, "evaluation network", seed, inputs=inputs)
+        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs)
 
     seeds = range(setting.config.evaluate.seeds)
     return outcomes(seeds, reached, setting.progress, "train on the set")

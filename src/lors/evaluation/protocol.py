@@ -123,6 +123,7 @@ def snapshots(
     config: EvaluateConfig,
     *keys: int | str,
     inputs: Tensor | None = None,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> list[Tensor]:
     """Train a network on a set and keep its parameters at ``config.checks`` epochs."""
     flat, kept = FlatModel(model), []
@@ -131,6 +132,7 @@ def snapshots(
     def keep(epoch: int) -> None:
         if epoch in checks:
             kept.append(flat.flatten(model))
+        after_epoch(epoch)
 
     train_on(synthetic, model, loss, config, *keys, inputs=inputs, after_epoch=keep)
     return kept

@@ -11,7 +11,22 @@ from lors.show.inline import inert_json, policy_source
 
 __all__ = ["render"]
 
-SCRIPTS = ("dom.js", "charts.js", "gallery.js", "heatmap.js", "page.js")
+SCRIPTS = tuple(
+    f"{name}.js"
+    for name in (
+        "dom",
+        "save",
+        "zoom",
+        "pick",
+        "charts",
+        "plot",
+        "map",
+        "retrievals",
+        "gallery",
+        "heatmap",
+        "page",
+    )
+)
 
 
 def render(title: str, content: dict[str, Any]) -> str:
