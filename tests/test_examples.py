@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lors
+from lors.runs.folders import saved_results
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -60,3 +62,19 @@ def test_an_open_clip_model_continues_on_a_distilled_set(example: Run, tmp_path:
     first, last = re.findall(r"loss went from ([\d.]+) to (-?[\d.]+)\.\n", printed)[0]
     assert float(last) < float(first) / 2
     assert (tmp_path / "out" / "continued.safetensors").is_file()
+
+
+def test_the_page_of_the_demo_is_small_and_needs_nothing_else(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    rows = saved_results(run).rows
+    page = import_module("demo_page").write_demo_page(
+        run, run, tmp_path / "demo.html", {"a frozen trunk": rows}, 2.1
+    )
+    text = page.read_text("utf-8")
+    assert len(text) < 3_000_000
+    assert "synthetic pairs instead of 200 real ones" in text
+    assert text.count("data:image/webp") > 40  # the test scenes, and the pairs
+    assert not re.search(r"""(src|href)=["'](?!data:)""", text)

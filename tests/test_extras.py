@@ -61,8 +61,8 @@ WORKING = {
     "analyze": ["analyze", "spectrum", "run"],
 }
 
-ELSEWHERE = {"push"}
-"""Commands that are tested without the internet elsewhere, and need no extra."""
+ELSEWHERE = {"push", "search", "serve"}
+"""Commands that need no extra of their own and are tested elsewhere."""
 
 
 def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:

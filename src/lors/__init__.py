@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lors.setting import Setting
     from lors.share.load import load
     from lors.share.retriever import Retriever
+    from lors.share.search import search
     from lors.show.report import write_report
     from lors.system.errors import InputError, LorsError
     from lors.system.progress import Progress
@@ -69,6 +70,7 @@ __all__ = [
     "recall",
     "register",
     "run",
+    "search",
     "text_trunk",
     "train_on",
     "write_report",
@@ -105,6 +107,7 @@ _HOMES = {
     "recall": "evaluation.recall",
     "register": "config.registering",
     "run": "runs.pipeline",
+    "search": "share.search",
     "text_trunk": "encoders.own_by_name",
     "train_on": "evaluation.protocol",
     "write_report": "show.report",

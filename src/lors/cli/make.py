@@ -116,7 +116,17 @@ def encode(
 
 @app.command()
 def experts(
-    config: Source, overrides: Overrides = None, data_parallel: DataParallel = False
+    config: Source,
+    overrides: Overrides = None,
+    data_parallel: DataParallel = False,
+    trunk: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the image trunk of the first expert as a weight file (.safetensors), "
+            "for encoder.image_weights of another configuration.",
+        ),
+    ] = None,
 ) -> None:
     """Train the experts of a configuration that are not there yet."""
     from lors.config import load_config
@@ -127,8 +137,15 @@ def experts(
         from lors.setting import setting_of
 
         display.doing(PREPARING)
-        store = experts_of(setting_of(settings, display, data_parallel=data_parallel))
-    console.print(f"The experts are in {escape(str(store.folder))}")
+        setting = setting_of(settings, display, data_parallel=data_parallel)
+        store = experts_of(setting)
+        if trunk is not None:
+            from lors.share.trunk import write_image_trunk
+
+            write_image_trunk(setting, trunk)
+    console.print(f"The experts are in {escape(str(store.folder))}", soft_wrap=True)
+    if trunk is not None:
+        console.print(f"The image trunk is {escape(str(trunk))}", soft_wrap=True)
 
 
 @app.command()

@@ -6,24 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lors.config import DataConfig, names
+from lors.config import DataConfig
 from lors.data.arrays import given_arrays
 from lors.data.decoding import decoded_items
 from lors.data.huggingface import object_items
-from lors.data.in_memory import Given, given_splits, length, whole
+from lors.data.in_memory import Given, given_splits, length
+from lors.data.listing import SOURCES, listed
 from lors.data.objects import dataset_items, image_items
-from lors.data.pairs import Decoded
-from lors.data.problems import Skipped, keeping_skipped, skip_rows
-from lors.data.source import Source
-from lors.data.splitting import split_items
-from lors.data.telling import tell_of_items
+from lors.data.pairs import Decoded, Item
+from lors.data.problems import Skipped, keeping_skipped
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
-from lors.system.registry import Registry
 
 __all__ = ["SOURCES", "Pairs"]
 
-SOURCES: Registry[Source] = names.SOURCES
 
 Decode = Callable[[int], Decoded]
 """Decodes a dataset into the cache, given the side of the images in pixels."""
@@ -284,14 +280,16 @@ class Pairs:
         Raises:
             InputError: unreadable files, or fewer pairs than asked for.
         """
-        source = SOURCES.choose(config.source)
-        for skipped in self.left_out:
-            skip_rows(skipped, progress)
-        found = source.read(config, progress) if self.given is None else whole(self.given, config)
-        if isinstance(found, Decoded):
-            decoded = found
+        splits = self.items(config, progress)
+        if isinstance(splits, Decoded):
+            decoded = splits
             return lambda image_size: decoded
-        splits = split_items(found, config)
-        if not source.built_in:
-            tell_of_items(found, splits, progress)
-        return lambda image_size: decoded_items(splits, image_size, config, progress)
+        items = splits
+        return lambda image_size: decoded_items(items, image_size, config, progress)
+
+    def items(self, config: DataConfig, progress: Progress) -> dict[str, list[Item]] | Decoded:
+        """The pairs of each split before they are decoded; embeddings are as they are.
+
+        See ``find`` for the arguments.
+        """
+        return listed(self.given, self.left_out, config, progress)

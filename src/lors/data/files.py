@@ -114,7 +114,7 @@ def file_items(
     _tell_of_others(paths, progress)
     return {
         split: [
-            Item(keys[image], tuple(texts), partial(_decode, files[image][0], first[image]))
+            Item(keys[image], tuple(texts), partial(_decode, files[image][0], first[image]), image)
             for image, texts in here.items()
             if image in files
         ]

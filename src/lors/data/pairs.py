@@ -21,11 +21,13 @@ class Item:
         key: changes when the image changes.
         captions: one or more.
         load: decodes the image.
+        name: what people know it by, e.g. its file below the root; empty if there is no name.
     """
 
     key: str
     captions: tuple[str, ...]
     load: Callable[[], Image.Image]
+    name: str = ""
 
 
 @dataclass(frozen=True)

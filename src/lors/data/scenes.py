@@ -91,7 +91,8 @@ def read_scenes(config: DataConfig, progress: Progress) -> dict[str, list[Item]]
 def _item(seed: int, index: int) -> Item:
     scene = make_scene(seed, index)
     captions = describe(scene, random.Random(derive_seed(seed, "captions", index)))
-    return Item(f"scene|1|{seed}|{index}", captions, partial(draw, scene, seed, index))
+    load = partial(draw, scene, seed, index)
+    return Item(f"scene|1|{seed}|{index}", captions, load, f"scene {index}")
 
 
 def make_scene(seed: int, index: int) -> Scene:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from lors.evaluation.protocol import Outcome, outcome, outcomes
+import copy
+
+from lors.encoders import DualEncoder, FlatModel
+from lors.evaluation.protocol import Outcome, choose_epoch, outcome, outcomes
 from lors.evaluation.tuning import Tuned, trial, tune, with_rates
 from lors.experts import experts_of
 from lors.losses import LOSSES
 from lors.selection import select
 from lors.setting import Setting
 
-__all__ = ["full_data", "random_pairs"]
+__all__ = ["full_data", "full_data_model", "random_pairs"]
 
 
 def full_data(setting: Setting) -> list[Outcome]:
@@ -24,6 +27,19 @@ def full_data(setting: Setting) -> list[Outcome]:
         return outcome(model, list(thetas), real["val"], real["test"], legacy)
 
     return outcomes(networks, reached, setting.progress, "measure full data")
+
+
+def full_data_model(setting: Setting) -> DualEncoder:
+    """A network trained on all real pairs: the first expert, at its best epoch on val."""
+    experts = setting.config.experts.model_copy(update={"count": 1})
+    one = copy.copy(setting)  # the same data and encoders, whatever has been made of them
+    one.config = setting.config.model_copy(update={"experts": experts})
+    store = experts_of(one)
+    thetas = store.snapshots(0, store.kept(0)[1:]).to(setting.device, setting.dtype)
+    model = setting.model("full data")
+    best, _ = choose_epoch(model, list(thetas), setting.real["val"])
+    FlatModel(model).load(thetas[best], model)
+    return model
 
 
 def random_pairs(setting: Setting) -> tuple[list[Outcome], Tuned]:

@@ -115,6 +115,7 @@ class ExpertHeader(Header):
 class RetrieverHeader(Header):
     encoder: EncoderConfig
     text_trunk: Trunk
+    made_from: str = ""
     versions: dict[str, str]
 
 

@@ -40,6 +40,7 @@ KINDS = {
     "experts": "experts",
     "digests": "digests of data files",
     "embeddings": "unpacked embeddings",
+    "photos": "encoded photos",
     "skipped": "lists of rows that were left out",
 }
 """The folders below ``home()``."""

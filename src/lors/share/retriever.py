@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -20,13 +20,15 @@ from lors.data.pairs import Item
 from lors.data.shards import Features
 from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import feature_size, image_trunk, normalisation
+from lors.encoders.image import feature_size, frozen_trunk, image_trunk, normalisation
 from lors.encoders.text import kind_of, restore_text_trunk, training_text
 from lors.evaluation.protocol import train_on
+from lors.evaluation.references import full_data_model
 from lors.files import artifacts
 from lors.files.headers import restoring
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting import Setting
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.progress import Silent
@@ -41,20 +43,20 @@ KIND = "retriever"
 class Retriever:
     """A trained dual encoder with its text trunk: photos and words in one space.
 
-    >>> import lors
+    >>> import tempfile, lors
     >>> from PIL import Image
-    >>> colours = ["red", "green", "blue", "white"]
-    >>> photos = [Image.new("RGB", (8, 8), colour) for colour in colours]
-    >>> encoder = lors.Encoder(image=nn.Flatten(), image_size=8, scope="heads",
-    ...                        text=lambda words: [[w.count(c) for c in colours] for w in words])
-    >>> small = lors.distill(9 * photos, 9 * colours, pairs=8, method="k-center", encoder=encoder,
-    ...                      progress=False, tried_rates=[0.3], evaluate={"epochs": 9})
-    >>> for photo, colour in zip(photos, colours):
-    ...     photo.save(f"{colour}.png")
+    >>> colours, folder = ["red", "green", "blue"] * 20, tempfile.TemporaryDirectory()
+    >>> walls = [Image.new("RGB", (16, 16), colour) for colour in colours]
+    >>> for wall, colour in zip(walls[:3], colours): wall.save(f"{folder.name}/{colour}.png")
+    >>> small = lors.distill(walls, [f"a {colour} wall" for colour in colours], pairs=12,
+    ...     encoder=lors.Encoder(image="nf_resnet_tiny", image_weights="none", image_size=16,
+    ...                          text="lsa"),
+    ...     experts={"count": 1, "epochs": 2}, iterations=2, rank=2, text_dim=4, progress=False)
     >>> retriever = Retriever.train(small)
-    >>> found = retriever.embed_photos(["red.png", "green.png", "blue.png", "white.png"])
-    >>> [number for number, cosine in retriever.search("something blue", found, count=1)]
-    [2]
+    >>> [(path.name, score > 0) for path, score in retriever.search("green", folder.name, count=1)]
+    [('green.png', True)]
+    >>> retriever.save(f"{folder.name}/retriever.safetensors")
+    >>> folder.cleanup()
 
     It is made on the CPU; ``retriever.model.to("cuda")`` moves it.
 
@@ -62,11 +64,13 @@ class Retriever:
         model: takes photos as pixels, also where it was trained on features.
         encoder: how the model is built.
         text_trunk: embeds words for the model's text side.
+        made_from: identifies the set or the data that it was trained on, where that is known.
     """
 
     model: DualEncoder
     encoder: EncoderConfig
     text_trunk: TextTrunk
+    made_from: str = ""
 
     @classmethod
     def train(cls, distilled: DistilledSet, seed: int = 0, device: str = "auto") -> Retriever:
@@ -81,11 +85,7 @@ class Retriever:
             InputError: the set was made of given embeddings, or its image trunk is not here.
         """
         config, trunk = distilled.config, distilled.text_trunk
-        if isinstance(trunk, GivenText):
-            raise InputError(
-                "a set of given embeddings names no trunks that could embed photos and words: "
-                "train on it with lors.train_on"
-            )
+        _refuse_given(trunk)
         standards = (distilled.image_standard, distilled.text_standard)
         sees = distilled.frozen_trunk() if config.encoder.scope == "heads" else None
         features = config.encoder.space == "features"
@@ -103,6 +103,22 @@ class Retriever:
         if features and sees is not None:
             model.trunk, (model.mean, model.std) = sees, normalisation(sees)
         return cls(model.cpu().float().requires_grad_(False), config.encoder, trunk)
+
+    @classmethod
+    def of_full_data(cls, setting: Setting) -> Retriever:
+        """A network trained on all real pairs of a setting: its first expert, at its best epoch.
+
+        The epoch is chosen on val. An expert that the cache has is not trained again.
+
+        Raises:
+            InputError: the data are given embeddings.
+        """
+        _refuse_given(setting.text_trunk)
+        model, encoder = full_data_model(setting), setting.config.encoder
+        if encoder.scope == "heads":
+            sees = frozen_trunk(encoder, torch.device("cpu"))
+            model.trunk, (model.mean, model.std) = sees, normalisation(sees)
+        return cls(model.cpu().float().requires_grad_(False), encoder, setting.text_trunk)
 
     def embed_photos(self, photos: Sequence[str | Path], batch: int = 64) -> Tensor:
         """Image files in the joint space, normalised. Shape: (M, d)
@@ -141,14 +157,44 @@ class Retriever:
         embedded = torch.from_numpy(trunk.embed(texts, Silent())).to(self._device)
         return model.embed_texts(model.text_standard(embedded))
 
-    def search(self, query: str, photos: Tensor, count: int = 5) -> list[tuple[int, float]]:
+    @overload
+    def search(self, query: str, photos: Tensor, count: int = 5) -> list[tuple[int, float]]: ...
+
+    @overload
+    def search(
+        self, query: str, photos: str | Path | Sequence[str | Path], count: int = 5
+    ) -> list[tuple[Path, float]]: ...
+
+    def search(
+        self, query: str, photos: Tensor | str | Path | Sequence[str | Path], count: int = 5
+    ) -> Any:
         """The photos that fit a query best, with their cosines, best first.
 
         Args:
             query: in words.
-            photos: as ``embed_photos`` gives them. Shape: (M, d)
+            photos: a folder, at any depth; a list of image files; or embeddings as
+                ``embed_photos`` gives them. Shape: (M, d)
             count: how many to find.
+
+        Returns:
+            The files, or the rows of the embeddings.
+
+        Raises:
+            InputError: there are no photos, or a listed file cannot be read. Of a folder, files
+                that cannot be read are skipped.
         """
+        if isinstance(photos, Tensor):
+            return self._nearest(query, photos, count)
+        if isinstance(photos, (str, Path)):
+            from lors.share.search.finder import Finder  # which is made of retrievers
+
+            matches = Finder.of_folder(photos, {"": self}).find(query, count)[""]
+            return [(Path(photos) / match.name, match.score) for match in matches]
+        files = [Path(photo) for photo in photos]
+        found = self._nearest(query, self.embed_photos(files), count)
+        return [(files[row], cosine) for row, cosine in found]
+
+    def _nearest(self, query: str, photos: Tensor, count: int) -> list[tuple[int, float]]:
         cosines = photos @ self.embed_texts([query])[0]
         best = cosines.topk(min(count, len(cosines)))
         return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
@@ -165,6 +211,7 @@ class Retriever:
             "encoder": encoder.model_dump(mode="json"),
             "text_trunk": {"kind": kind_of(self.text_trunk), **trunk_header},
             "versions": artifacts.versions(),
+            "made_from": self.made_from,
         }
         tensors = {f"model.{k}": t.clone() for k, t in self.model.state_dict().items()}
         tensors |= {f"text_trunk.{k}": t for k, t in trunk_tensors.items()}
@@ -214,7 +261,15 @@ class Retriever:
             raise ValueError(f"the weights do not fit the network: see {wrong[0]!r}")
         model = build()
         model.load_state_dict(weights)
-        return cls(model.requires_grad_(False), encoder, trunk)
+        return cls(model.requires_grad_(False), encoder, trunk, header["made_from"])
+
+
+def _refuse_given(trunk: TextTrunk) -> None:
+    if isinstance(trunk, GivenText):
+        raise InputError(
+            "a set of given embeddings names no trunks that could embed photos and words: "
+            "train on it with lors.train_on"
+        )
 
 
 def _frozen(

@@ -1,0 +1,43 @@
+"""An image trunk trained on one's own pairs, as a weight file for other configurations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lors.encoders.dual import Side
+from lors.evaluation.references import full_data_model
+from lors.files.artifacts import write_tensors
+from lors.setting import Setting
+from lors.system.errors import InputError
+
+__all__ = ["write_image_trunk"]
+
+
+def write_image_trunk(setting: Setting, path: str | Path) -> None:
+    """Write the image trunk of the first expert, at its best epoch on val, as timm has it.
+
+    A configuration with ``encoder.scope=heads`` and ``encoder.image_weights=PATH`` then works on
+    its features. It has seen the images of the training split only.
+
+    >>> write_image_trunk(setting_of(load_config("demo")), "trunk.safetensors")  # doctest: +SKIP
+
+    Args:
+        setting: one whose image trunk trains: ``encoder.scope`` is ``image`` or ``all``.
+        path: a ``.safetensors`` file.
+
+    Raises:
+        InputError: the image trunk is frozen, or is a module given in Python.
+    """
+    encoder = setting.config.encoder
+    if encoder.scope == "heads":
+        raise InputError(
+            "the image trunk is frozen in scope heads: set encoder.scope=image to train one"
+        )
+    if encoder.network is not None:
+        raise InputError("a network given in Python is yours to save: only timm trunks are written")
+    if Path(path).suffix != ".safetensors":
+        raise InputError(f"{str(path)!r} must end in .safetensors")
+    side = full_data_model(setting).image
+    assert isinstance(side, Side)
+    weights = side[0].state_dict()
+    write_tensors(Path(path), {name: t.cpu().contiguous() for name, t in weights.items()})
