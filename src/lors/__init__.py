@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lors.evaluation.results import Results, Row
     from lors.runs.distill import distill
     from lors.runs.opened import Run
-    from lors.runs.pipeline import run
     from lors.sets.distilled import DistilledSet
     from lors.sets.loading import ClipLoss
     from lors.sets.synthetic import SyntheticPairs
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from lors.share.load import load
     from lors.share.retriever import Retriever
     from lors.show.report import write_report
+    from lors.show.run import run
     from lors.system.errors import InputError, LorsError
     from lors.system.progress import Progress
 
@@ -102,7 +102,7 @@ _HOMES = {
     "network": "encoders.own",
     "recall": "evaluation.recall",
     "register": "config.registering",
-    "run": "runs.pipeline",
+    "run": "show.run",
     "text_trunk": "encoders.own",
     "train_on": "evaluation.protocol",
     "write_report": "show.report",

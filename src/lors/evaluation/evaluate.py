@@ -11,7 +11,9 @@ from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
+from lors.evaluation.statistic import Chance
 from lors.evaluation.tuning import rates_label, trial
 from lors.losses import Loss
 from lors.sets.distilled import DistilledSet
@@ -59,7 +61,7 @@ def _evaluated(
         )
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
-    return row_of(reached, len(distilled), distilled.storage(), note)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def evaluate(
@@ -111,16 +113,24 @@ def evaluate(
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
 
 
-def row_of(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
+def row_of(
+    setting: Setting,
+    reached: list[Outcome],
+    pairs: int,
+    storage: float | None = None,
+    note: str = "",
+) -> Row:
+    """What networks of a setting reached on its test split, as a row of results."""
     return Row(
         pairs=pairs,
         storage=pairs if storage is None else storage,
         networks=len(reached),
         note=note,
         recall=summarise(reached),
+        chance=Chance.of(chance(setting.real["test"].owner)),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lors.config import Config, SimilarityConfig, load_config
 from lors.data import Pairs
-from lors.distillation.health import Health, near_chance
+from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
 from lors.evaluation.evaluate import row_of, set_row
 from lors.evaluation.recall import chance
@@ -92,6 +92,11 @@ def run(
     wanted = [*(REFERENCES if references else ()), *([row] if evaluate else ())]
     results = _known_results(out, config)
     if wanted and all(name in results for name in wanted):
+        if progress is not None:
+            progress.say(
+                f"Nothing to do: the run in {str(out)!r} is finished, and these are its results. "
+                "To repeat it, choose another folder."
+            )
         return results
     check_trackers(config.trackers)
     setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
@@ -165,18 +170,11 @@ def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     config = setting.config
     if name == FULL_DATA:
         note = f"nce, {rates_label(config.experts.rates())}"
-        row = row_of(full_data(setting), len(setting.real["train"]), note=note)
-    elif name == RANDOM_PAIRS:
+        return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
+    if name == RANDOM_PAIRS:
         reached, best = random_pairs(setting)
-        row = row_of(reached, config.distill.budget, note=str(best))
-    else:
-        row = set_row(setting, made)
-    least = chance(setting.real["test"].owner).mean
-    if near_chance(row.mean, least):
-        setting.progress.say(
-            f"Warning: the recall of {name} is {row.mean:.2f}, near chance ({least:.2f})."
-        )
-    return row
+        return row_of(setting, reached, config.distill.budget, note=str(best))
+    return set_row(setting, made)
 
 
 def _distil(
@@ -191,6 +189,12 @@ def _distil(
             f"The set has {len(state.synthetic)} pairs, one batch of the protocol, and the storage "
             f"of {state.synthetic.storage():.0f}; distill.one_batch=false makes as many as the "
             "budget holds."
+        )
+    budget, real = config.distill.budget, len(setting.real["train"])
+    if 2 * budget > real:
+        setting.progress.say(
+            f"The set may take the storage of {budget} pairs, more than half of the {real:,} "
+            f"training pairs; a tenth of them would be distill.budget={max(2, real // 10)}."
         )
     idle = ranks.size() - state.trajectories
     if idle > 0 and not setting.data_parallel:

@@ -31,7 +31,6 @@ from lors.encoders.image import (
     feature_size,
     frozen_trunk,
     given_key,
-    has_batch_norm,
     trunk_key,
 )
 from lors.encoders.own import check_network, network_key
@@ -95,9 +94,10 @@ class Setting:
             self.pairs, text_trunk = self._read(pairs or Pairs({}))
         train = self.pairs.splits["train"]
         if like is None and len(train) < config.distill.budget:
+            tenth = max(2, len(train) // 10)
             raise InputError(
                 f"the training split has {len(train)} pairs, fewer than distill.budget "
-                f"({config.distill.budget}): lower the budget"
+                f"({config.distill.budget}): lower the budget, e.g. distill.budget={tenth}"
             )
         if self.given and config.encoder.space != "features":
             raise InputError(NO_PIXELS)
@@ -224,10 +224,7 @@ class Setting:
     @cached_property
     def flat(self) -> FlatModel:
         """The dual encoder as a function of its parameters."""
-        model = self.model("flat")
-        if has_batch_norm(model):
-            self.progress.say("The image trunk has batch norm: its statistics stay frozen.")
-        return FlatModel(model)
+        return FlatModel(self.model("flat"))
 
     def real_batch(self, generator: torch.Generator, size: int | None) -> tuple[Tensor, Tensor]:
         """Drawn real pairs, each with one drawn caption.
