@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
-from lors.encoders.weights import check_width, content_digest
+from lors.encoders.weights import check_width, content_digest, not_downloaded
 from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, LorsError, out_of_memory
+from lors.system.hub import hub_or_cache
 from lors.system.progress import Progress
 
 __all__ = ["TextTower", "TransformersText"]
@@ -241,13 +242,17 @@ def _loading(name: str) -> Iterator[None]:
     Raises:
         InputError: it is not there, or damaged.
     """
+    here = Path(name).exists()
     try:
-        yield
+        with nullcontext(True) if here else hub_or_cache() as answers:
+            yield
     except LorsError:
         raise
     except Exception as error:  # on damaged files, transformers and tokenizers raise anything
         if out_of_memory(error):
             raise
+        if not answers:
+            raise not_downloaded(repr(name)) from None
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"cannot load the text trunk {name!r} ({reason}): give the path of a local folder as "
@@ -268,7 +273,8 @@ def _transformers() -> Any:
 def _pooling(name: str) -> str:
     """What a sentence-transformers model says; the first token for any other."""
     try:
-        found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
+        with hub_or_cache():
+            found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
     except OSError:
         return "cls"
     try:

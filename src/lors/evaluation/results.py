@@ -116,9 +116,10 @@ class Row(Value):
         return html_table(recall_table({"set": self}), TITLE)
 
     def __str__(self) -> str:
+        least = "" if self.chance is None else f"; chance is {self.chance.mean:.1f}"
         return (
             f"mean recall {self.recall.mean} of {self.networks} networks, each trained on "
-            f"{self.pairs:,} pairs ({self.note})"
+            f"{self.pairs:,} pairs ({self.note}){least}"
         )
 
 

@@ -24,6 +24,7 @@ from lors.encoders import (
     build_text_trunk,
     embed_once,
 )
+from lors.encoders.downloads import announce_downloads
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
@@ -117,8 +118,10 @@ class Setting:
         """
         config = self.config
         decode = pairs.find(config.data, self.progress)
-        of_data = text_trunk_class(config.encoder.text)[0].fitted
-        of_data = of_data or SOURCES[config.data.source].features
+        given = SOURCES[config.data.source].features
+        of_data = given or text_trunk_class(config.encoder.text)[0].fitted
+        if not given:
+            announce_downloads(config.encoder, self.progress)
         text_trunk = None if of_data else build_text_trunk(config.encoder, [])
         return decode(config.encoder.size()), text_trunk
 
