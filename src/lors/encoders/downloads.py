@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from huggingface_hub import try_to_load_from_cache
@@ -10,7 +9,7 @@ from huggingface_hub import try_to_load_from_cache
 from lors.config import EncoderConfig, names
 from lors.encoders.image import hub_place
 from lors.encoders.weights import LOCAL_FILES, not_downloaded
-from lors.system.hub import cache_folder, hub_answers, megabytes
+from lors.system.hub import cache_folder, hub_answers, megabytes, on_hub
 from lors.system.progress import Progress
 
 __all__ = ["announce_downloads"]
@@ -57,6 +56,6 @@ def _needed(config: EncoderConfig) -> list[_Needed]:
         repository, file, revision = hub_place(config.image)
         needed.append(_Needed(repository, file, file, revision))
     kind, _, name = names.TEXT_ALIASES.get(config.text, config.text).partition(":")
-    if kind == "transformers" and not Path(name).exists() and config.text_weights == "pretrained":
+    if kind == "transformers" and on_hub(name) and config.text_weights == "pretrained":
         needed.append(_Needed(name, "config.json", "model.safetensors"))
     return needed

@@ -19,7 +19,7 @@ from lors.encoders.weights import check_width, content_digest, not_downloaded
 from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, LorsError, out_of_memory
-from lors.system.hub import hub_or_cache
+from lors.system.hub import hub_or_cache, on_hub
 from lors.system.progress import Progress
 
 __all__ = ["TextTower", "TransformersText"]
@@ -242,9 +242,8 @@ def _loading(name: str) -> Iterator[None]:
     Raises:
         InputError: it is not there, or damaged.
     """
-    here = Path(name).exists()
     try:
-        with nullcontext(True) if here else hub_or_cache() as answers:
+        with hub_or_cache() if on_hub(name) else nullcontext(True) as answers:
             yield
     except LorsError:
         raise

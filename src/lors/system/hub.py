@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["cache_folder", "hub_answers", "hub_or_cache", "megabytes"]
+__all__ = ["cache_folder", "hub_answers", "hub_or_cache", "megabytes", "on_hub"]
 
 PATIENCE = 4.0
 """Seconds to wait for a connection; the client itself would retry for half a minute and more."""
@@ -49,6 +51,15 @@ def hub_or_cache() -> Iterator[bool]:
         yield answers
     finally:
         constants.HF_HUB_OFFLINE = before
+
+
+def on_hub(name: str) -> bool:
+    """Whether a name can only be one of the Hub: no path, and nothing of that name is here.
+
+    >>> on_hub("sentence-transformers/all-MiniLM-L6-v2"), on_hub("/absent"), on_hub("./absent")
+    (True, False, False)
+    """
+    return bool(re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", name)) and not Path(name).exists()
 
 
 def cache_folder() -> str:
