@@ -240,6 +240,8 @@ def in_one_sentence(rows: Mapping[str, Row]) -> str:
         return ""
     chance, full = chance_of(rows), rows.get(FULL_DATA)
     least = "" if chance is None else f", where chance is {chance.mean:.1f}"
+    if chance is not None and made.mean <= chance.mean:
+        least = f", no more than chance ({chance.mean:.1f})"
     if full is None or not full.mean:
         return f"{made.pairs:,} pairs reach a mean recall of {made.mean:.1f}{least}."
     return (

@@ -36,6 +36,7 @@ from lors.runs.folders import (
     read_results,
 )
 from lors.runs.logbook import Logbook
+from lors.runs.small_data import say_what_is_small
 from lors.selection import select
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
@@ -190,12 +191,7 @@ def _distil(
             f"of {state.synthetic.storage():.0f}; distill.one_batch=false makes as many as the "
             "budget holds."
         )
-    budget, real = config.distill.budget, len(setting.real["train"])
-    if 2 * budget > real:
-        setting.progress.say(
-            f"The set may take the storage of {budget} pairs, more than half of the {real:,} "
-            f"training pairs; a tenth of them would be distill.budget={max(2, real // 10)}."
-        )
+    say_what_is_small(setting)
     idle = ranks.size() - state.trajectories
     if idle > 0 and not setting.data_parallel:
         setting.progress.say(

@@ -15,7 +15,7 @@ from lors.losses import LOSSES, Loss
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 
-__all__ = ["NO_PIXELS", "resolve"]
+__all__ = ["NO_PIXELS", "resolve", "small_budget"]
 
 NO_PIXELS = "embeddings have no pixels: start from the preset 'features'"
 
@@ -37,6 +37,15 @@ def resolve(config: Config) -> Config:
     check_own(config.encoder, size)
     encoder = config.encoder.model_copy(update={"image_size": size})
     return config.model_copy(update={"encoder": encoder})
+
+
+def small_budget(pairs: int) -> int:
+    """A budget that suits so few training pairs: a tenth, but 20 if that is at most half.
+
+    >>> small_budget(40), small_budget(160), small_budget(480)
+    (20, 20, 48)
+    """
+    return max(2, pairs // 10, min(20, pairs // 2))
 
 
 def _native_size(encoder: EncoderConfig) -> int:

@@ -39,7 +39,7 @@ from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import NO_PIXELS, resolve
+from lors.setting.resolve import NO_PIXELS, resolve, small_budget
 from lors.system import ranks
 from lors.system.devices import find_device
 from lors.system.errors import InputError
@@ -95,10 +95,9 @@ class Setting:
             self.pairs, text_trunk = self._read(pairs or Pairs({}))
         train = self.pairs.splits["train"]
         if like is None and len(train) < config.distill.budget:
-            tenth = max(2, len(train) // 10)
             raise InputError(
-                f"the training split has {len(train)} pairs, fewer than distill.budget "
-                f"({config.distill.budget}): lower the budget, e.g. distill.budget={tenth}"
+                f"the training split has {len(train)} pairs, fewer than distill.budget ("
+                f"{config.distill.budget}): try distill.budget={small_budget(len(train))}"
             )
         if self.given and config.encoder.space != "features":
             raise InputError(NO_PIXELS)
