@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from lors.config import DistillConfig
-from lors.distillation.optimizer import last_moves, learning_rate, make_optimizer
+from lors.distillation.optimizer import (
+    clip_gradients,
+    last_moves,
+    make_optimizer,
+    set_learning_rates,
+)
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import LowRank
 from tests.distillation.toys import ADAM, Pull, state
@@ -38,7 +43,10 @@ def test_adam_moves_every_number_by_its_rate_at_first() -> None:
 
 def test_a_cosine_schedule_falls_from_the_rate_to_zero() -> None:
     run = state(4, learning_rates={"images": 2.0}, schedule="cosine")
-    rates = [learning_rate(run.config, "images", iteration) for iteration in range(5)]
+    rates = []
+    for iteration in range(5):
+        set_learning_rates(run.optimizer, run.config, iteration, {})
+        rates.append(run.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([2, 1 + 0.5**0.5, 1, 1 - 0.5**0.5, 0])
 
 
@@ -55,3 +63,42 @@ def test_a_move_is_the_last_step_relative_to_where_it_led(optimizer: str, expect
     moves = last_moves(made)
     assert moves.pop("images") == pytest.approx(expected)
     assert moves == {"texts": 0.0, "similarity": 0.0, "rates": 0.0}
+
+
+AUTO = {"learning_rates": dict.fromkeys(("images", "texts", "similarity", "rates"), "auto")}
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("dim", [2, 4096])
+def test_an_automatic_rate_moves_a_part_by_the_same_share_at_any_scale(
+    scale: float, dim: int
+) -> None:
+    """Of an objective that does not depend on the scale, here the cosine with a direction."""
+    generator = torch.Generator().manual_seed(0)
+    images, direction = torch.randn(2, 5, dim, generator=generator)
+    synthetic = SyntheticPairs(scale * images, torch.ones(5, 2))
+    optimizer = make_optimizer(synthetic, DistillConfig.model_validate(AUTO))
+    before = synthetic.images.detach().clone()
+    cosine = torch.nn.functional.cosine_similarity
+    cosine(synthetic.images.flatten(), direction.flatten(), dim=0).backward()
+    sine = (1 - cosine(images.flatten(), direction.flatten(), dim=0) ** 2) ** 0.5
+    optimizer.step()
+    moved = (synthetic.images.detach() - before).norm() / before.norm()
+    torch.testing.assert_close(moved, 0.01 * sine, rtol=1e-3, atol=0)
+
+
+def test_an_automatic_rate_clips_what_would_move_a_part_too_far() -> None:
+    synthetic = pairs()
+    optimizer = make_optimizer(synthetic, DistillConfig.model_validate(AUTO))
+    synthetic.images.grad = torch.full((3, 2), 1e6)
+    clip_gradients(optimizer)
+    optimizer.step()
+    torch.testing.assert_close(synthetic.images.data, torch.full((3, 2), 0.98))
+
+
+def test_a_given_rate_clips_nothing() -> None:
+    synthetic = pairs()
+    optimizer = make_optimizer(synthetic, DistillConfig())
+    synthetic.images.grad = torch.full((3, 2), 1e6)
+    clip_gradients(optimizer)
+    torch.testing.assert_close(synthetic.images.grad, torch.full((3, 2), 1e6))

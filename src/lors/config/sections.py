@@ -20,6 +20,7 @@ from lors.config.types import (
     HeadName,
     LossName,
     Number,
+    OuterRate,
     Part,
     Rate,
     Section,
@@ -192,12 +193,12 @@ class SelectionConfig(Section):
 
 
 class LearningRates(Section):
-    """Outer learning rates, one per part."""
+    """Outer learning rates, one per part; auto: by the part's length, steps of about 1 % of it."""
 
-    images: Rate = Field(100.0, description="of the synthetic images")
-    texts: Rate = Field(100.0, description="of the synthetic texts")
-    similarity: Rate = Field(10.0, description="of ω, L and R, or of S")
-    rates: Rate = Field(0.01, description="of the two inner learning rates")
+    images: OuterRate = Field(100.0, description="of the synthetic images")
+    texts: OuterRate = Field(100.0, description="of the synthetic texts")
+    similarity: OuterRate = Field(10.0, description="of ω, L and R, or of S")
+    rates: OuterRate = Field(0.01, description="of the two inner learning rates")
 
 
 class DistillConfig(Section):

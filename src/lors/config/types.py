@@ -21,6 +21,7 @@ __all__ = [
     "HeadName",
     "LossName",
     "Number",
+    "OuterRate",
     "Part",
     "Rate",
     "Section",
@@ -44,6 +45,7 @@ Number = Annotated[int, Field(ge=0, le=10**12)]
 Epochs = Annotated[int, Field(gt=0, le=10**5)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Rate = Annotated[float, Field(gt=0, le=LARGE, allow_inf_nan=False), AfterValidator(_not_tiny)]
+OuterRate = Rate | Literal["auto"]
 Weight = Annotated[float, Field(ge=0, le=LARGE, allow_inf_nan=False)]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lors.config import DistillConfig
+from lors.config.types import TINY
 from lors.sets.synthetic import SyntheticPairs
 
-__all__ = ["last_moves", "learning_rate", "make_optimizer", "set_learning_rates"]
+__all__ = ["clip_gradients", "last_moves", "make_optimizer", "set_learning_rates"]
 
 BETA = 0.99
 """Adam's second beta: gradients change too fast for a longer memory."""
+
+SHARES: Mapping[str, float] = {"images": 0.01, "texts": 0.02, "similarity": 0.003, "rates": 0.05}
+"""With SGD, ``auto`` is this share of a part's squared length at the start."""
+LARGEST = 0.02
+"""And a gradient is clipped that would move the part by more than this share of its length."""
+ADAM_SHARE = 0.02
+"""With Adam, ``auto`` is this share of the root mean square of a part's numbers at the start."""
 
 
 def make_optimizer(synthetic: SyntheticPairs, config: DistillConfig) -> torch.optim.Optimizer:
@@ -38,29 +47,36 @@ def make_optimizer(synthetic: SyntheticPairs, config: DistillConfig) -> torch.op
             tensor.requires_grad_(learned)
         if learned and tensors:
             rate = getattr(config.learning_rates, part)
-            groups.append({"params": tensors, "lr": rate, "name": part})
+            by_rule = _by_length(part, tensors, config.optimizer) if rate == "auto" else {"lr": rate}
+            groups.append({"params": tensors, "name": part, **by_rule})
+    for group in groups:
+        group["initial_lr"] = group["lr"]
     if config.optimizer == "adam":
         return torch.optim.Adam(groups, betas=(config.momentum, BETA))
     return torch.optim.SGD(groups, momentum=config.momentum)
 
 
-def learning_rate(config: DistillConfig, part: str, iteration: int, slowed: int = 0) -> float:
-    """The outer learning rate of a part.
+def _by_length(part: str, tensors: Sequence[Tensor], optimizer: str) -> dict[str, float]:
+    """The rate that ``auto`` stands for, and with SGD the length that gradients are clipped to.
 
-    Args:
-        config: the rate of each part, and the schedule.
-        part: of the synthetic pairs.
-        iteration: counted from 0.
-        slowed: how often the part was slowed down; each time halves its rate.
-
-    >>> config = DistillConfig(iterations=10, learning_rates={"images": 2}, schedule="cosine")
-    >>> [learning_rate(config, "images", iteration) for iteration in (0, 5, 10)]
-    [2.0, 1.0, 0.0]
+    An objective that does not depend on the scale of a part x has a gradient of length c / ‖x‖,
+    where c says how much relative changes of x matter. At a rate of share · ‖x‖², a step of SGD
+    moves x by share · c of its length, whatever its scale and its number of dimensions. Adam moves
+    every number by its rate, so there the rate is a share of their root mean square.
     """
-    done = iteration / config.iterations
-    share = (1 + math.cos(math.pi * done)) / 2 if config.schedule == "cosine" else 1.0
-    rate: float = getattr(config.learning_rates, part)
-    return share * rate * 0.5**slowed
+    squares = sum(tensor.detach().double().square().sum().item() for tensor in tensors)
+    if optimizer == "adam":
+        numbers = sum(tensor.numel() for tensor in tensors)
+        return {"lr": max(TINY, ADAM_SHARE * math.sqrt(squares / numbers))}
+    rate = max(TINY, SHARES[part] * squares)
+    return {"lr": rate, "clipped_to": LARGEST * math.sqrt(squares) / rate}
+
+
+def clip_gradients(optimizer: torch.optim.Optimizer) -> None:
+    """Shorten the gradients of parts whose rate is ``auto`` where a step would be too long."""
+    for group in optimizer.param_groups:
+        if longest := group.get("clipped_to"):
+            torch.nn.utils.clip_grad_norm_(group["params"], longest)
 
 
 def set_learning_rates(
@@ -73,13 +89,21 @@ def set_learning_rates(
 
     Args:
         optimizer: as ``make_optimizer`` makes it.
-        config: see ``learning_rate``.
+        config: the schedule.
         iteration: counted from 0.
-        slowed: how often each part was slowed down; those that never were may be missing.
+        slowed: how often each part was slowed down, which halves its rate; those that never were
+            may be missing.
+
+    >>> config = DistillConfig(iterations=10, learning_rates={"images": 2}, schedule="cosine")
+    >>> optimizer = make_optimizer(SyntheticPairs(torch.ones(3, 2), torch.ones(3, 2)), config)
+    >>> set_learning_rates(optimizer, config, 5, {})
+    >>> optimizer.param_groups[0]["lr"]
+    1.0
     """
+    done = iteration / config.iterations
+    share = (1 + math.cos(math.pi * done)) / 2 if config.schedule == "cosine" else 1.0
     for group in optimizer.param_groups:
-        part = group["name"]
-        group["lr"] = learning_rate(config, part, iteration, slowed.get(part, 0))
+        group["lr"] = share * group["initial_lr"] * 0.5 ** slowed.get(group["name"], 0)
 
 
 def last_moves(optimizer: torch.optim.Optimizer) -> dict[str, float]:
