@@ -33,7 +33,7 @@ def test_what_is_downloaded_is_said_with_its_size_and_place(
     said = Said()
     downloads.announce_downloads(load_config("photos").encoder, said)
     (line,) = said.lines
-    assert f"{IMAGE} (19 MB) and {TEXT} (91 MB), once, to {downloads.cache_folder()}" in line
+    assert f"{IMAGE} (19 MB) and {TEXT} (91 MB), once, to {hub.cache_folder()}" in line
     assert "encoder.image_weights=FILE.safetensors encoder.text=transformers:FOLDER" in line
 
 

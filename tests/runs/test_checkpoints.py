@@ -8,7 +8,6 @@ import torch
 
 from lors.config import DistillConfig
 from lors.distillation.loop import distill
-
 from lors.distillation.state import State
 from lors.files import artifacts
 from lors.runs import checkpoints

@@ -12,7 +12,8 @@ from lors.sets.synthetic import RATE_FLOOR, SyntheticPairs
 __all__ = ["Health"]
 
 PATIENCE = 20
-CHANCE_FACTOR = 2.0
+CHANCE_FACTOR, ABOVE_CHANCE = 2.0, 0.1
+"""Near chance is less than twice it, and less than a tenth of the way from it to 100."""
 
 
 class Health:
@@ -50,7 +51,8 @@ class Health:
                 "the diagonal of S has turned negative: a pair counts as a non-pair; lower "
                 "distill.learning_rates.similarity",
             )
-        if "recall" in record and record["recall"] < CHANCE_FACTOR * self.chance:
+        near = min(CHANCE_FACTOR * self.chance, self.chance + ABOVE_CHANCE * (100 - self.chance))
+        if record.get("recall", near) < near:
             self._warn(
                 "recall",
                 f"the recall on val is {record['recall']:.2f}, near chance ({self.chance:.2f}): "
