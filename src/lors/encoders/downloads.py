@@ -8,6 +8,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from lors.config import EncoderConfig, names
 from lors.encoders.image import hub_place
+from lors.encoders.transformers_text import library
 from lors.encoders.weights import LOCAL_FILES, not_downloaded
 from lors.system.hub import cache_folder, hub_answers, megabytes, on_hub
 from lors.system.progress import Progress
@@ -57,5 +58,6 @@ def _needed(config: EncoderConfig) -> list[_Needed]:
         needed.append(_Needed(repository, file, file, revision))
     kind, _, name = names.TEXT_ALIASES.get(config.text, config.text).partition(":")
     if kind == "transformers" and on_hub(name) and config.text_weights == "pretrained":
+        library()  # names the extra to install, before anything else that is missing
         needed.append(_Needed(name, "config.json", "model.safetensors"))
     return needed

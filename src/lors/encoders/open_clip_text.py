@@ -72,14 +72,15 @@ class OpenClipText:
     @cached_property
     def model(self) -> Any:
         pretrained = self._tag if self.weights == "pretrained" else None
-        local = pretrained is None or Path(pretrained).is_file()
+        clip = _open_clip()
+        published = pretrained and clip.get_pretrained_cfg(self._architecture, pretrained)
         try:
-            with nullcontext(True) if local else hub_or_cache() as answers:
+            with hub_or_cache() if published else nullcontext(True) as answers:
                 if pretrained is not None:
                     _refuse_pickle(self._architecture, pretrained)
                 with torch.random.fork_rng():
                     torch.manual_seed(0)
-                    model = _open_clip().create_model(self._architecture, pretrained=pretrained)
+                    model = clip.create_model(self._architecture, pretrained=pretrained)
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             if out_of_memory(error):
                 raise

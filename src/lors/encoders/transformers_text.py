@@ -22,7 +22,7 @@ from lors.system.errors import InputError, LorsError, out_of_memory
 from lors.system.hub import hub_or_cache, on_hub
 from lors.system.progress import Progress
 
-__all__ = ["TextTower", "TransformersText"]
+__all__ = ["TextTower", "TransformersText", "library"]
 
 
 class TextTower(nn.Module):
@@ -137,7 +137,7 @@ class TransformersText:
 
     def _load(self, kind: str, **options: Any) -> Any:
         """Read a part of the model with one of transformers' classes; none of its code is run."""
-        part = getattr(_transformers(), kind)
+        part = getattr(library(), kind)
         with _loading(self.name):
             return part.from_pretrained(self.name, trust_remote_code=False, **options)
 
@@ -179,7 +179,7 @@ class TransformersText:
         Without pretrained weights, too, every copy starts the same: synthetic texts are embeddings
         in the space of its words.
         """
-        transformers = _transformers()
+        transformers = library()
         transformers.logging.disable_progress_bar()
         projected = self.pooling == "projected"
         kind = "CLIPTextModelWithProjection" if projected else "AutoModel"
@@ -259,7 +259,12 @@ def _loading(name: str) -> Iterator[None]:
         ) from None
 
 
-def _transformers() -> Any:
+def library() -> Any:
+    """The package transformers.
+
+    Raises:
+        InputError: it is not installed.
+    """
     try:
         import transformers
     except ImportError:
@@ -273,7 +278,7 @@ def _pooling(name: str) -> str:
     """What a sentence-transformers model says; the first token for any other."""
     try:
         with hub_or_cache():
-            found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
+            found = library().utils.cached_file(name, "1_Pooling/config.json")
     except OSError:
         return "cls"
     try:
