@@ -1,7 +1,8 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
-# make test   install everything, format check, lint, types, tests
+# make test   install everything, format check, lint, types, tests; make lint, types or unit for a part
 # make bench  install everything, time ours against plain references
-# make docs   write the pages of docs/ that come from the settings
+# make docs   write the pages that come from the sources, build the site into site/
+# make package   build the wheel and the sdist in dist/ and check them
 # make versions   the tests with other Pythons and torches: VERSIONS="3.12-2.14 3.10-2.13"
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ READY := $(VENV)/.ready
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
-.PHONY: bench demo docs test format lint types unit versions clean
+.PHONY: bench demo docs test format lint types unit package versions clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lors needs Python 3.10 or newer: make PYTHON=python3.11 …")'
@@ -27,18 +28,35 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m lors.config.pages docs
+	$(BIN)/python benchmarks/leaderboard.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html, or run '$(BIN)/mkdocs serve'"
 
 test: lint types unit
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/zizmor --offline --quiet --no-progress .github
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
+	[ ! -x $(BIN)/hadolint ] || $(BIN)/hadolint Dockerfile
+	$(BIN)/codespell
 
 types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
+
+package: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	LORS_DIST=dist $(BIN)/pytest tests/test_package.py
 
 versions: $(VERSIONS:%=version-%)
 
@@ -55,4 +73,4 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .versions runs .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .versions dist runs site .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""A model of time and memory against ranks, pairs and the size of the dataset: docs/scaling.md.
+"""A model of time and memory against ranks, pairs and dataset size: docs/about/scaling.md.
 
     python benchmarks/model.py
 

@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         if not folder.exists():
             write_scenes(folder, given.scenes)
     if not (folder / "captions.csv").is_file():
-        raise InputError(f"there is no captions.csv in {str(folder)!r}: see docs/examples.md")
+        raise InputError(f"there is no captions.csv in {str(folder)!r}: see docs/guide/photos.md")
 
     distilled = lors.DistilledSet.load(distil(folder, given.out / "run", given.preset, settings))
     lors.Retriever.train(distilled).save(given.out / "retriever.safetensors")

@@ -1,4 +1,4 @@
-"""The examples do what docs/examples.md says, at a small size."""
+"""The examples do what docs/guide says, at a small size."""
 
 from __future__ import annotations
 

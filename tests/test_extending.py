@@ -13,7 +13,7 @@ from lors.config.methods import remove_method
 from lors.config.registering import REGISTRIES
 from lors.testing import check_loss, check_matcher
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "guide" / "extending.md").read_text("utf-8")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The rooms of the house have one order: a module imports only from its own room and those below.
 
-The order, from the ground up, is that of docs/architecture.md.
+The order, from the ground up, is that of docs/about/architecture.md.
 """
 
 from __future__ import annotations

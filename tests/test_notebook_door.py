@@ -281,7 +281,20 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {"loss": lambda x, s: x.detach().sum()},
         "no gradient",
     ),
-    "nothing": (object(), None, {}, "no dataset"),
+    "nothing": (object(), None, {}, "cannot be used"),
+    "a mapping": ({"images": np.eye(9, 3)}, None, {}, "cannot be used"),
+    "no texts": (np.eye(9, 3), None, {}, "give the texts"),
+    "test that is no pairs": (np.eye(9, 3), np.eye(9, 3), {"test": np.eye(9, 3)}, "test is a nd"),
+    "test beside a folder": ("photos", None, {"test": (np.eye(3), np.eye(3))}, "splits already"),
+    "encoder": (np.eye(9, 3), np.eye(9, 3), {"encoder": "resnet18"}, r"give lors\.Encoder"),
+    "scope": (np.eye(9, 3), np.eye(9, 3), {"encoder": lors.Encoder(scope="heds")}, "'heads'"),
+    "loss": (np.eye(9, 3), np.eye(9, 3), {"loss": 3}, "a loss is a name or a function"),
+    "model without gradients": (
+        np.eye(99, 3),
+        np.eye(99, 3),
+        {"model": lambda: (nn.Linear(3, 2).requires_grad_(False), nn.Linear(3, 2)), "pairs": 9},
+        "none of its parameters requires a gradient",
+    ),
     "other matcher's option": (np.eye(9, 3), np.eye(9, 3), {"matching.blend": 1}, "trajectory"),
 }
 
@@ -291,3 +304,83 @@ def test_bad_input_gets_one_sentence(case: str) -> None:
     data, texts, options, sentence = BAD[case]
     with pytest.raises(InputError, match=sentence):
         lors.distill(data, texts, **{"progress": False, **options})
+
+
+@pytest.mark.parametrize("case", sorted({*BAD} - {"method", "other matcher's option"}))
+def test_bad_input_of_a_comparison_gets_the_same_sentence(case: str) -> None:
+    data, texts, options, sentence = BAD[case]
+    with pytest.raises(InputError, match=sentence):
+        lors.compare(data, texts, **{"progress": False, **options})
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "lengths": ((np.eye(9, 16), np.eye(8, 12)), {}, "9 images .* and 8 texts"),
+    "width of images": ((np.eye(9, 5), np.eye(9, 12)), {}, "5 and 12 numbers each"),
+    "width of texts": ((np.eye(9, 16), np.eye(9, 5)), {}, "16 and 5 numbers each"),
+    "nan": ((np.full((9, 16), np.nan), np.eye(9, 12)), {}, "not finite"),
+    "one pair": ((np.eye(1, 16), np.eye(1, 12)), {}, "2 or more"),
+    "whole numbers": ((np.eye(9, 16, dtype=int), np.eye(9, 12)), {}, "floating-point"),
+    "images": (scenes(9), {}, "give embeddings"),
+    "no texts": (np.eye(9, 16), {}, "give the texts"),
+    "val alone": (None, {"val": latent(9)}, "give test, too"),
+    "loss of no scalar": (latent(9), {"loss": lambda x, s: x}, "one finite"),
+    "option": (latent(9), {"seedz": 3}, "did you mean 'seed'"),
+    "model without gradients": (
+        latent(9),
+        {"model": lambda: (nn.Linear(16, 2).requires_grad_(False), nn.Linear(12, 2))},
+        "none of its parameters requires a gradient",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_of_an_evaluation_gets_one_sentence(case: str, small: lors.DistilledSet) -> None:
+    test, options, sentence = REFUSED[case]
+    with pytest.raises(InputError, match=sentence):
+        lors.evaluate(small, test, **{"progress": False, **options})
+
+
+def test_what_is_no_set_is_not_evaluated(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a distilled set"):
+        lors.evaluate(3, test=latent(9))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"there is no file .*distilled\.safetensors"):
+        lors.evaluate(tmp_path, test=latent(9))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"seeds": 0}, "seeds is how many"),
+        ({"seeds": "2"}, "seeds is how many"),
+        ({"pairs": [10, 0]}, "give 1 or more, not 0"),
+        ({"pairs": 10.5}, "give 1 or more, not 10.5"),
+        ({"pairs": []}, "one or more numbers of pairs"),
+        ({"methods": [3]}, "a method is a name"),
+    ],
+)
+def test_bad_input_of_a_comparison_gets_one_sentence(
+    options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        lors.compare(np.eye(9, 3), np.eye(9, 3), **{"progress": False, **options})
+
+
+def test_counts_may_be_those_of_numpy(arrays: tuple[np.ndarray, np.ndarray]) -> None:
+    quick = {**QUICK, "tried_rates": [0.1]}
+    made = lors.distill(*arrays, pairs=np.int64(8), method="random", **quick)
+    assert len(made) == 8
+    with pytest.raises(InputError, match="from 0 to 7"):
+        made.similarity_at([8])
+    assert made.similarity_at(np.array([7, 0])).tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_set_is_evaluated_with_another_model_and_loss(small: lors.DistilledSet) -> None:
+    row = lors.evaluate(
+        small,
+        test=latent(40, seed=1),
+        model=lambda: (nn.Linear(16, 3), nn.Linear(12, 3)),
+        loss=half_squared,
+        progress=False,
+    )
+    assert "own:half_squared" in row.note
+    assert repr(row).startswith("mean recall ")

@@ -1,10 +1,11 @@
 """Image-text dataset distillation: a few synthetic pairs that train a CLIP-style model.
 
-import lors
-
-small = lors.distill(images, texts, pairs=100)
-print(lors.evaluate(small, test=(test_images, test_texts)))
-small.save("small.safetensors")
+>>> import lors
+>>> small = lors.distill(images, texts, pairs=9, progress=False, **quick)  # two arrays
+>>> reached = lors.evaluate(small, test=(images, texts), progress=False)
+>>> small.save("small.safetensors")
+>>> lors.__version__.count(".")
+2
 """
 
 import warnings
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from lors.config import MatchingOptions, Method, load_config
     from lors.config.registering import loss, matcher, register
     from lors.data import Pairs
-    from lors.encoders.own import Encoder, image_trunk, network, text_trunk
+    from lors.encoders.own import Encoder
+    from lors.encoders.own_by_name import image_trunk, network, text_trunk
     from lors.evaluation.evaluate import evaluate, evaluate_set
     from lors.evaluation.protocol import measure, train_on
     from lors.evaluation.recall import recall
@@ -93,17 +95,17 @@ _HOMES = {
     "distill": "runs.distill",
     "evaluate": "evaluation.evaluate",
     "evaluate_set": "evaluation.evaluate",
-    "image_trunk": "encoders.own",
+    "image_trunk": "encoders.own_by_name",
     "load": "share.load",
     "load_config": "config",
     "loss": "config.registering",
     "matcher": "config.registering",
     "measure": "evaluation.protocol",
-    "network": "encoders.own",
+    "network": "encoders.own_by_name",
     "recall": "evaluation.recall",
     "register": "config.registering",
     "run": "show.run",
-    "text_trunk": "encoders.own",
+    "text_trunk": "encoders.own_by_name",
     "train_on": "evaluation.protocol",
     "write_report": "show.report",
 }

@@ -107,6 +107,10 @@ def named_loss(loss: str | Loss) -> str:
     """
     if isinstance(loss, str):
         return LOSSES.check(loss)
+    if not callable(loss):
+        raise InputError(
+            f"a loss is a name or a function of logits and similarity, not a {type(loss).__name__}"
+        )
     name = getattr(loss, "__name__", type(loss).__name__)
     logits = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_()
     try:
@@ -116,7 +120,9 @@ def named_loss(loss: str | Loss) -> str:
             f"the loss {name!r} failed on logits and a similarity of shape (3, 3): {error!r}"
         ) from None
     if not isinstance(value, Tensor) or value.shape != () or not value.isfinite():
-        shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        shape: object = type(value).__name__
+        if isinstance(value, Tensor):
+            shape = tuple(value.shape) or value.item()
         raise InputError(
             f"the loss {name!r} gave {shape} for logits and a similarity of shape (3, 3): it must "
             "return one finite number, as a tensor without dimensions"

@@ -49,6 +49,17 @@ def test_it_tells_its_version() -> None:
     assert (result.exit_code, result.output) == (0, f"lors {version('lors')}\n")
 
 
+def test_a_shell_completes_commands_and_presets() -> None:
+    def offered(*words: str) -> list[str]:
+        asked = {"COMP_WORDS": " ".join(["lors", *words]), "COMP_CWORD": str(len(words))}
+        env = {"_LORS_COMPLETE": "complete_bash", **asked}
+        return runner.invoke(app, [], env=env, prog_name="lors").output.split()
+
+    assert offered("dist") == ["distill"]
+    assert "demo" in offered("distill", "de")
+    assert offered("distill", "no-such-pre") == []
+
+
 def test_help_needs_nothing_slow() -> None:
     command = [sys.executable, "-X", "importtime", "-m", "lors", "--help"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr

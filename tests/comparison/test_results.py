@@ -13,7 +13,7 @@ from lors.evaluation.statistic import Chance, MeanRecall, Statistic
 
 FULL_DATA = MeanRecall(mean=Statistic(mean=43.21, std=0.5))
 CHANCE = Chance.of(Recall(1.0, 5.0, 10.0, 1.0, 5.0, 8.0))
-REFERENCE = Reference(rows=["a", "b"], columns=["x"], recall=FULL_DATA, chance=CHANCE)
+REFERENCE = Reference(rows=["a", "b"], columns=["x"], recall=FULL_DATA, chances=CHANCE)
 
 
 def record(row: str, column: str, seed: int, value: float, seconds: float = 1.0) -> Record:
@@ -58,7 +58,7 @@ def test_numbers_are_means_over_seeds_and_the_best_method_is_bold(tmp_path: Path
     kept = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)
     assert kept["records"][-1]["mean"] is None
     full_data = {"mean": {"mean": 43.21, "std": 0.5}}
-    kept["full_data"][0].pop("chance")
+    kept["full_data"][0].pop("chances")
     assert kept["full_data"] == [{"rows": ["a", "b"], "columns": ["x"], "recall": full_data}]
 
 

@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lors.config import DataConfig
+import lors
+from lors.config import DataConfig, load_config
 from lors.data import Decoded, Pairs, load_pairs
+from lors.data.anything import as_pairs
 from lors.data.bad_row import BadRowError
 from lors.data.checking import check_pairs
 from lors.data.problems import BadDataError
+from lors.files import artifacts
 from lors.files.tables import read_csv
+from lors.runs.pipeline import run
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from tests.data.test_webdataset import picture, shard
@@ -231,7 +235,76 @@ def test_lists_in_memory_are_checked_whole() -> None:
     with pytest.raises(BadDataError) as caught:
         Pairs.images([*pictures[:3], np.zeros((2, 2))], ["x", "", 3, "y"])
     assert str(caught.value).startswith("3 problems in 4 images (")
-    assert "skip_bad" not in str(caught.value)
+    assert "or give skip_bad=True" in str(caught.value)
+    assert "lors check" not in str(caught.value)
+
+
+class Broken(list[Any]):
+    """A dataset some of whose files cannot be opened."""
+
+    def __getitem__(self, row: Any) -> Any:
+        if row == 7:
+            raise OSError("disk error")
+        return super().__getitem__(row)
+
+
+@pytest.mark.parametrize("door", ["lists", "dataset", "huggingface", "arrays"])
+def test_bad_rows_in_memory_are_left_out_and_listed(door: str, tmp_path: Path) -> None:
+    pictures = [Image.new("RGB", (4, 4), (8 * i,) * 3) for i in range(30)]
+    captions: list[Any] = [f"number {i}" for i in range(30)]
+    captions[7] = "" if door != "dataset" else captions[7]
+    data: Any
+    if door == "lists":
+        pictures[9] = None  # type: ignore[call-overload]
+        data, bad = (pictures, captions), 2
+    elif door == "dataset":
+        data, bad = Broken(zip(pictures, captions, strict=True)), 1
+    elif door == "huggingface":
+        datasets = pytest.importorskip("datasets")
+        rows = {"image": pictures, "caption": captions}
+        data, bad = datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image()), 1
+    else:
+        images, texts = np.random.default_rng(0).normal(size=(2, 30, 3))
+        images[7], texts[9:12] = np.nan, np.inf
+        data, bad = (images, texts), 4
+    with pytest.raises(BadDataError, match="skip_bad=True"):
+        as_pairs(data)
+    pairs = as_pairs(data, skip_bad=True)
+    kinds = 2 if door == "arrays" else bad  # neighbours are one problem
+    assert len(pairs.skipped) == kinds
+    assert f"{kinds} skipped" in repr(pairs)
+    told = Telling()
+    config = DataConfig.model_validate(pairs.settings)
+    found = pairs.find(config, told)(4)
+    assert sum(map(len, found.splits.values())) == 30 - bad
+    (said,) = [sentence for sentence in told.said if sentence.startswith("Left out")]
+    assert len(read_csv(Path(said.split("'")[1]))) == kinds
+
+
+def test_what_a_run_leaves_out_is_listed_in_its_directory(folder: Path, tmp_path: Path) -> None:
+    spoil(folder)
+    settings = {
+        "data": {"source": "table", "root": str(folder), "skip_bad": True},
+        "encoder.text_dim": 4,
+        "selection.kind": "random",
+    }
+    out = tmp_path / "run"
+    before = set((artifacts.home() / "skipped").glob("*"))
+    run(load_config("tiny", settings), out, references=False, evaluate=False)
+    assert len(read_csv(out / "skipped.csv")) == 12
+    assert set((artifacts.home() / "skipped").glob("*")) == before
+
+
+def test_a_call_that_keeps_no_run_lists_below_the_home() -> None:
+    images, texts = np.random.default_rng(0).normal(size=(2, 60, 3))
+    images[7] = np.nan
+    told = Telling()
+    quick: dict[str, Any] = {"evaluate": {"epochs": 1, "seeds": 1}, "tried_rates": [0.1]}
+    lors.distill(images, texts, pairs=8, method="random", skip_bad=True, progress=told, **quick)
+    (said,) = [sentence for sentence in told.said if sentence.startswith("Left out")]
+    path = Path(said.split("'")[1])
+    assert path.parent == artifacts.home() / "skipped"
+    assert len(read_csv(path)) == 1
 
 
 def test_rows_of_arrays_that_are_not_finite_are_told_together() -> None:

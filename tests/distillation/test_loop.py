@@ -43,6 +43,24 @@ def test_the_set_with_the_best_validation_recall_is_kept() -> None:
     assert run.best_recall == 30.0
 
 
+def test_a_run_ends_when_validation_recall_no_longer_rises(tmp_path: Path) -> None:
+    """The best is after 4 iterations, so after 4 + 3 · 2 it has waited for three evaluations."""
+    recalls = {2: 10.0, 4: 30.0, 6: 20.0, 8: 30.0, 10: 25.0}
+    run = state(40, evaluate_every=2, patience=3, checkpoint_every=40)
+    saved = tmp_path / "checkpoint.safetensors"
+    kept = distill(
+        run,
+        Pull(),
+        recall=lambda pairs: recalls[run.iteration],
+        checkpoint=lambda: checkpoints.save(saved, run),
+    )
+    assert (run.iteration, run.best_iteration) == (10, 4)
+    again = state(40, evaluate_every=2, patience=3, checkpoint_every=40)
+    checkpoints.load(saved, again)
+    same = distill(again, Pull(), recall=lambda pairs: pytest.fail("it has ended"))
+    assert torch.equal(kept.images, same.images)
+
+
 class Push:
     """A matcher that moves every image by the same step each time."""
 

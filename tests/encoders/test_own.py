@@ -15,7 +15,8 @@ from lors.config import load_config
 from lors.data import Pairs
 from lors.encoders import DualEncoder
 from lors.encoders.image import image_trunk as named_trunk
-from lors.encoders.own import Encoder, image_trunk, network, own_network, text_trunk
+from lors.encoders.own import Encoder, own_network
+from lors.encoders.own_by_name import image_trunk, network, text_trunk
 from lors.experts import expert_origin, experts_of
 from lors.matching import matcher_of
 from lors.runs.folders import CARD

@@ -15,7 +15,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.config import load_config
-from lors.encoders.own import Encoder, own_network, text_trunk
+from lors.encoders.own import Encoder, own_network
+from lors.encoders.own_by_name import text_trunk
 from lors.encoders.own_parts import OWN_IMAGES
 from lors.encoders.own_text import OWN_TEXTS
 from lors.sets.distilled import DistilledSet

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from lors.config import load_config
+from lors.data.anything import as_pairs
 from lors.selection import Candidates
-from lors.setting import setting_of
+from lors.setting import Setting, resolve, setting_of
 from lors.starts import start_pairs
-from lors.starts.canonical import canonical_directions, canonical_texts, covariances_of
+from lors.starts.canonical import (
+    Directions,
+    canonical_directions,
+    canonical_texts,
+    covariances_of,
+    mixtures,
+)
 
 FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
 
@@ -30,17 +38,19 @@ def known() -> tuple[Candidates, np.ndarray, np.ndarray]:
 
 def test_the_directions_are_those_in_which_both_sides_agree() -> None:
     candidates, u, v = known()
-    a, b = canonical_directions(covariances_of(candidates, 1e-6), 2)
+    a, b, _ = canonical_directions(covariances_of(candidates, 1e-6))
+    a, b = a[:2], b[:2]
     for found, expected in ((a, u), (b, v)):
         cosines = (found.double().numpy() * expected).sum(1)
         np.testing.assert_allclose(np.abs(cosines), 1, atol=1e-3)
-    assert len(canonical_directions(covariances_of(candidates), 9)[0]) <= 5
+    assert len(canonical_directions(covariances_of(candidates)).image) <= 5
 
 
 def test_variates_are_correlated_in_falling_order() -> None:
     candidates, *_ = known()
     joint = torch.cat([block for _, block in candidates.blocks()])
-    a, b = canonical_directions(covariances_of(candidates, 1e-6), 2)
+    a, b, _ = canonical_directions(covariances_of(candidates, 1e-6))
+    a, b = a[:2], b[:2]
     x, y = joint[:, :6] @ a.T, joint[:, 6:] @ b.T
     correlations = [np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(2)]
     expected = [1 / (1 + 0.3**2) ** 0.5, 1 / (1 + 0.9**2) ** 0.5]
@@ -53,7 +63,7 @@ def test_a_stronger_ridge_prefers_what_varies_most() -> None:
     images = causes[:, :2] * [1, 5]
     candidates = Candidates(images, images + 5 * causes[:, 2:] * [0, 1], np.arange(400))
     for ridge, axis in ((1e-6, 0), (1e3, 1)):
-        (direction,), _ = canonical_directions(covariances_of(candidates, ridge), 1)
+        direction = canonical_directions(covariances_of(candidates, ridge)).image[0]
         assert direction.abs()[axis] > 0.99
 
 
@@ -94,4 +104,29 @@ def test_a_set_starts_with_both_signs_of_every_direction() -> None:
 def test_a_side_that_is_the_same_for_all_pairs_gives_no_direction() -> None:
     images = np.random.default_rng(0).standard_normal((20, 4))
     candidates = Candidates(images, np.ones((20, 3)), np.arange(20))
-    assert [len(side) for side in canonical_directions(covariances_of(candidates), 4)] == [0, 0]
+    assert [len(side) for side in canonical_directions(covariances_of(candidates))] == [0, 0, 0]
+
+
+def test_as_many_directions_matter_as_are_equally_strong() -> None:
+    strength = torch.tensor([0.5, 0.5, 0.5, 1e-4])
+    assert Directions(torch.eye(4), torch.eye(4), strength).number() == pytest.approx(3, rel=1e-3)
+
+
+def test_both_sides_of_a_mixture_point_the_same_way() -> None:
+    directions = Directions(torch.eye(5), torch.eye(5).roll(1, 0), torch.full((5,), 0.5))
+    joint = mixtures(directions, 3, torch.Generator().manual_seed(0))
+    image, text = joint.split(5, 1)
+    torch.testing.assert_close(image.roll(-1, 1), text)
+    torch.testing.assert_close(image.norm(dim=1), torch.ones(3))
+    assert torch.linalg.matrix_rank(image) == 3
+
+
+def test_fewer_pairs_than_directions_are_mixtures() -> None:
+    """Single directions come with both signs, so that a pair and the next add up to zero."""
+    rng = np.random.default_rng(0)
+    cause, maps = rng.normal(size=(400, 12)), rng.normal(size=(2, 12, 24))
+    real = as_pairs(*(cause @ maps).astype(np.float32))
+    for budget, single in ((4, False), (30, True)):
+        config = load_config("features", {"distill.budget": budget, "similarity.kind": "identity"})
+        images = start_pairs(Setting(resolve(config), pairs=real)).images.detach()
+        assert torch.allclose(images[0], -images[1], atol=1e-4) is single

@@ -83,7 +83,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Distil a large set of captioned images into a tiny one that trains a CLIP-style model.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: boxes import a Markdown parser
     pretty_exceptions_enable=False,
 )
@@ -134,9 +133,21 @@ def _warn(sentence: str) -> None:
         Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
+def _presets(incomplete: str) -> list[str]:
+    """What a shell offers for a configuration; where there is nothing, it offers files."""
+    from lors.config.catalogue import groups
+
+    names = (name for group in groups().values() for name in group if not name.endswith("-base"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 Source = Annotated[
     str,
-    typer.Argument(metavar="CONFIG", help="Name of a preset (see 'lors presets') or YAML file."),
+    typer.Argument(
+        metavar="CONFIG",
+        help="Name of a preset (see 'lors presets') or YAML file.",
+        autocompletion=_presets,
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,

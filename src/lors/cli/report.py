@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,13 @@ from rich.markup import escape
 
 from lors.cli.app import Changes, app, console
 from lors.cli.display import LOADING, PREPARING, Display
+
+
+class Projection(str, Enum):
+    """What a map is made by."""
+
+    pca = "pca"
+    umap = "umap"
 
 
 @app.command()
@@ -22,6 +30,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="HTML file. Default: report.html in the folder.")
     ] = None,
+    projection: Annotated[
+        Projection, typer.Option("--map", help="Of the pairs; umap needs lors[map].")
+    ] = Projection.pca,
+    thorough: Annotated[
+        bool, typer.Option(help="Train a network for the page even if that takes minutes.")
+    ] = False,
 ) -> None:
     """Write a page that shows a run, a set or a comparison. One HTML file, needing nothing else.
 
@@ -31,5 +45,5 @@ def report(
         from lors.show.report import write_report
 
         display.doing(PREPARING)
-        page = write_report(path, overrides or (), out, display)
+        page = write_report(path, overrides or (), out, display, projection.value, thorough)
     console.print(f"The report is {escape(str(page))}", soft_wrap=True)

@@ -24,7 +24,7 @@ from lors.evaluation.frames import data_frame, html_table
 from lors.evaluation.recall import METRICS
 from lors.files.artifacts import write_text
 from lors.losses import Loss
-from lors.runs.distill import Network, call_folder, configured
+from lors.runs.distill import Network, call_folder, configured, skips_bad, whole_number
 from lors.system.errors import InputError
 from lors.system.progress import Progress
 from lors.system.showing import showing_progress
@@ -39,6 +39,17 @@ class Comparison:
     """What methods reach on one budget: mean recall, over seeds.
 
     Prints as a table, shows as one in a notebook, and converts to pandas.
+
+    >>> found = compare(images, texts, methods=["random", "herding"], pairs=[6, 9], seeds=1,
+    ...                 progress=False, **quick)
+    >>> len(found.records), found.mean("herding", pairs=9) < found.full_data[0].mean
+    (4, True)
+    >>> found.to_pandas()[["pairs", "method", "seed"]]
+       pairs   method  seed
+    0      6   Random     0
+    1      6  Herding     0
+    2      9   Random     0
+    3      9  Herding     0
 
     Args:
         filled: the table with its results.
@@ -125,7 +136,7 @@ def compare(
     data: Any,
     texts: Any = None,
     *,
-    methods: Sequence[str | Method] = ("hindsight", "lors", "random"),
+    methods: str | Method | Sequence[str | Method] = ("hindsight", "lors", "random"),
     pairs: int | Sequence[int] = 100,
     seeds: int = 3,
     encoder: Encoder | None = None,
@@ -139,6 +150,17 @@ def compare(
     **options: Any,
 ) -> Comparison:
     """Run methods on the same data and storage, and see which wins.
+
+    >>> import lors
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.normal(size=(200, 4))
+    >>> images, texts = (shared @ rng.normal(size=(4, size)) for size in (12, 10))
+    >>> quick = {"experts": {"count": 1, "epochs": 4}, "evaluate": {"epochs": 9, "seeds": 1}}
+    >>> found = lors.compare(images, texts, methods=["random", "k-center"], pairs=9, seeds=1,
+    ...                      tried_rates=[0.3], progress=False, **quick)
+    >>> found.mean("random") < found.full_data[0].mean  # print(found) shows a table
+    True
 
     Args:
         data: as of ``distill``.
@@ -161,11 +183,20 @@ def compare(
         InputError: bad input, in one sentence, before any work starts.
     """
     with showing_progress(progress) as shown, call_folder(out) as folder:
-        real = as_pairs(data, texts, owner=owner, val=val, test=test, progress=shown)
-        budgets = [pairs] if isinstance(pairs, int) else list(dict.fromkeys(pairs))
-        chosen = [add_method(m) if isinstance(m, Method) else find_method(m) for m in methods]
+        budgets = _budgets(pairs)
+        seeds = whole_number(seeds, "seeds is how many runs of each method are made")
+        chosen = _chosen([methods] if isinstance(methods, (str, Method)) else methods)
         if not chosen or not budgets:
             raise InputError("give one or more methods, and one or more numbers of pairs")
+        real = as_pairs(
+            data,
+            texts,
+            owner=owner,
+            val=val,
+            test=test,
+            progress=shown,
+            skip_bad=skips_bad(options),
+        )
         plain = configured(
             real, pairs=min(budgets), method="lors", encoder=encoder, model=model, loss=loss
         )
@@ -175,6 +206,22 @@ def compare(
         out = folder / "comparison"
         filled = fill_table(table, out, range(seeds), settings, 0, shown, pairs=real)
     return Comparison(filled)
+
+
+def _budgets(pairs: Any) -> list[int]:
+    many = pairs if hasattr(pairs, "__iter__") and not isinstance(pairs, str) else [pairs]
+    what = "pairs is how many pairs a set may hold"
+    return list(dict.fromkeys(whole_number(each, what) for each in many))
+
+
+def _chosen(methods: Sequence[str | Method]) -> list[Method]:
+    for method in methods:
+        if not isinstance(method, (str, Method)):
+            raise InputError(
+                f"a method is a name or a lors.Method, not a {type(method).__name__}: give the "
+                "name that a matcher of your own is registered with"
+            )
+    return [add_method(m) if isinstance(m, Method) else find_method(m) for m in methods]
 
 
 def _table(base: Path, methods: Sequence[Method], budgets: Sequence[int]) -> Table:

@@ -55,8 +55,16 @@ def prepare(
                 artifacts.write_text(path, json.dumps(_plain(known), indent=2))
         rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
         columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
-        least = Chance.of(chance(setting.real["test"].owner))
-        references.append(Reference(rows=rows, columns=columns, recall=known[key], chance=least))
+        least = Chance.of(chance(setting.pairs.splits["test"].owner))
+        references.append(
+            Reference(
+                rows=rows,
+                columns=columns,
+                recall=known[key],
+                chance=least.mean,
+                chances=least,
+            )
+        )
     return references
 
 

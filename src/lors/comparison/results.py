@@ -12,7 +12,7 @@ from lors.comparison.render import Block, Entry, Line, latex, markdown, marked
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
 from lors.evaluation.results import CHANCE, Results, Row
-from lors.evaluation.statistic import Chance, MeanRecall, Recalls, Value
+from lors.evaluation.statistic import Chance, Finite, MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
@@ -74,12 +74,21 @@ class Record:
 
 
 class Reference(Value):
-    """The recall of the full data and of chance, and the rows and columns that they belong to."""
+    """The recall of the full data, and the rows and columns that it belongs to.
+
+    Args:
+        rows: labels.
+        columns: labels.
+        recall: of networks trained on the full data.
+        chance: the mean recall of a random ranking.
+        chances: all its recalls.
+    """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
-    chance: Chance | None = None
+    chance: Finite | None = None
+    chances: Chance | None = None
 
     @property
     def mean(self) -> float:
@@ -184,7 +193,7 @@ def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
 
 def chance_line(table: Table, references: Sequence[Reference], metric: str = "mean") -> list[Line]:
     """What a random ranking reaches in each column; no line where that is not known."""
-    known = [(r.columns, getattr(r.chance, metric)) for r in references if r.chance is not None]
+    known = [(r.columns, getattr(r.chances, metric)) for r in references if r.chances is not None]
     if not known or table.measure == "seconds":
         return []
 

@@ -7,10 +7,10 @@ from lors.config.catalogue import presets
 from lors.config.config import Config, Expected
 from lors.config.matching import MatchingOptions
 from lors.config.methods import Method, find_method, methods
+from lors.config.outer_loop import DistillConfig
 from lors.config.reading import difference, load_config
 from lors.config.sections import (
     DataConfig,
-    DistillConfig,
     EncoderConfig,
     EvaluateConfig,
     ExpertsConfig,

@@ -11,9 +11,9 @@ from lors.config.matchers import TrajectoryOptions
 from lors.config.matching import MatchingOptions
 from lors.config.names import TRACKERS
 from lors.config.options import matching_options
+from lors.config.outer_loop import DistillConfig
 from lors.config.sections import (
     DataConfig,
-    DistillConfig,
     EncoderConfig,
     EvaluateConfig,
     ExpertsConfig,

@@ -18,6 +18,11 @@ DEFAULT_SNAPSHOTS = frozenset({0, 1, 2})
 class MatchingOptions(Section):
     """The options of one matcher; those of others are refused.
 
+    >>> class Options(MatchingOptions):
+    ...     strength: float = 1.0
+    >>> Options(kind="mine", strength=2)
+    Options(kind='mine', strength=2.0)
+
     Args:
         kind: the matcher's name.
         learns_rates: whether a set learns its inner rates; if not, they are tuned on val.

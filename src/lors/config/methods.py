@@ -35,6 +35,7 @@ USUAL: Mapping[str, Any] = {
     "distill.optimizer": "sgd",
     "distill.schedule": "constant",
     "distill.momentum": 0.5,
+    "distill.patience": 0,
 }
 """What suits a method as long as it does not say otherwise; a user may change it."""
 
@@ -159,4 +160,6 @@ def find_method(method: str | Method) -> Method:
     method = ALIASES.get(method, method)
     if method in known:
         return known[method]
-    raise InputError(f"unknown method {method!r}{suggestion(method, known)}{FROM_PLUGIN}")
+    raise InputError(
+        f"unknown method {method!r}{suggestion(method, [*known, *ALIASES])}{FROM_PLUGIN}"
+    )

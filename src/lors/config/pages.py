@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from lors.config.catalogue import groups
 from lors.config.config import Expected
 from lors.config.describing import sections
+from lors.config.method_blocks import filled, table
 from lors.config.methods import methods
 from lors.config.reading import load_config
 
@@ -18,8 +19,8 @@ WRITTEN = "<!-- Written by `make docs`: change the sources, not this page. -->"
 
 
 def pages() -> dict[str, str]:
-    """The text of every page, by the name of its file."""
-    return {"settings.md": settings_page(), "presets.md": presets_page()}
+    """The text of every page, by its path below ``docs``."""
+    return {"reference/settings.md": settings_page(), "reference/presets.md": presets_page()}
 
 
 def settings_page() -> str:
@@ -29,7 +30,7 @@ def settings_page() -> str:
         WRITTEN,
         "What a configuration can say, by section. On the command line `section.key=value` "
         "changes one; `lors settings SECTION` shows the same in a terminal, and "
-        "[presets.md](presets.md) has configurations to start from.",
+        "[presets](presets.md) are configurations to start from.",
     ]
     for section in sections():
         title = f"`{section.name}`" if section.name else "The whole run"
@@ -38,7 +39,7 @@ def settings_page() -> str:
             (f"`{each.name}`", each.type.replace(" | ", " or "), f"`{each.default}`", each.meaning)
             for each in section.settings
         ]
-        parts.append(_table(("setting", "type", "default", "meaning"), rows))
+        parts.append(table(("setting", "type", "default", "meaning"), rows))
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,7 +55,7 @@ def presets_page() -> str:
     for title, group in groups().items():
         names = [name for name in group if not name.endswith("-base")]
         columns = ("preset", "what it does", "recall", "full data", "needs")
-        parts += [f"## {title}", _table(columns, [_preset(name) for name in names])]
+        parts += [f"## {title}", table(columns, [_preset(name) for name in names])]
     rows = [
         (f"`{method.name}`", method.label, method.about, _link(method.paper))
         for method in methods().values()
@@ -62,8 +63,8 @@ def presets_page() -> str:
     parts += [
         "## Methods",
         "`lors compare PRESET --methods a,b` compares them, and a configuration takes one with "
-        "`base: [PRESET, METHOD]`. [methods.md](methods.md) has what they match and what we found.",
-        _table(("method", "in tables", "what it does", "paper"), rows),
+        "`base: [PRESET, METHOD]`. [The methods](../methods/index.md) have a page each.",
+        table(("method", "in tables", "what it does", "paper"), rows),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -80,14 +81,12 @@ def _link(paper: str) -> str:
     if not paper:
         return ""
     inside = paper.removeprefix("docs/")
-    return f"[{inside}]({inside})" if inside != paper else f"<{paper}>"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"[{Path(inside).stem}](../{inside})" if inside != paper else f"<{paper}>"
 
 
 if __name__ == "__main__":
+    docs = Path(sys.argv[1])
     for name, text in pages().items():
-        (Path(sys.argv[1]) / name).write_text(text, "utf-8")
+        (docs / name).write_text(text, "utf-8")
+    for page in sorted(docs.glob("methods/*.md")):
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")

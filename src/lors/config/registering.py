@@ -91,6 +91,16 @@ def register(kind: str, name: str, thing: Any = None) -> Any:
     A decorator, or a call with the thing. The same name again replaces it, as when a notebook's
     cell is run twice.
 
+    >>> @register("start", "first")
+    ... def first_pairs(material):
+    ...     drawn, captions = material.drawn
+    ...     return material.start(drawn[: material.count], captions[: material.count])
+    >>> import lors
+    >>> small = lors.distill(images, texts, pairs=9, init="first", progress=False, **quick)
+    >>> small.config.distill.init
+    'first'
+    >>> STARTS.remove("first")
+
     Args:
         kind: matcher, loss, similarity, start, selection, head, text trunk, source or tracker.
         name: lower-case letters, digits, ``-`` and ``_``.
@@ -154,7 +164,20 @@ def matcher(
 
 
 def loss(name: str) -> Callable[[T], T]:
-    """A decorator that makes a function of logits and similarity a loss by name."""
+    """A decorator that makes a function of logits and similarity a loss by name.
+
+    >>> @loss("squared")
+    ... def squared(logits, similarity):
+    ...     return (logits - 10 * similarity).square().mean()
+    >>> import lors
+    >>> small = lors.distill(images, texts, pairs=9, loss="squared", progress=False, **quick)
+    >>> small.config.loss
+    'squared'
+    >>> LOSSES.remove("squared")
+
+    Args:
+        name: in settings (``loss=squared``) and comparisons.
+    """
     return register("loss", name)
 
 

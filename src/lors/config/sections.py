@@ -1,4 +1,4 @@
-"""Every setting, by section, with its type, its default and what it means."""
+"""Settings by section, with their types, defaults and meanings; see also ``outer_loop``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from lors.config.names import (
     SELECTIONS,
     SIMILARITIES,
     SOURCES,
-    STARTS,
     check_text_trunk,
 )
 from lors.config.types import (
@@ -19,9 +18,6 @@ from lors.config.types import (
     Epochs,
     HeadName,
     LossName,
-    Number,
-    OuterRate,
-    Part,
     Rate,
     Section,
     Seed,
@@ -30,12 +26,11 @@ from lors.config.types import (
     Weight,
     weights,
 )
-from lors.system.errors import InputError, suggestion
-from lors.system.registry import FROM_PLUGIN, OWN
+from lors.system.errors import InputError
+from lors.system.registry import OWN
 
 __all__ = [
     "DataConfig",
-    "DistillConfig",
     "EncoderConfig",
     "EvaluateConfig",
     "ExpertsConfig",
@@ -43,13 +38,6 @@ __all__ = [
     "SimilarityConfig",
     "SplitName",
 ]
-
-
-def _start(name: str) -> str:
-    """The name of a start, or of a selection, whose pairs are one."""
-    if name not in (known := [*STARTS, *SELECTIONS]):
-        raise InputError(f"unknown start {name!r}{suggestion(name, known)}{FROM_PLUGIN}")
-    return name
 
 
 def _own(name: str) -> str:
@@ -179,9 +167,27 @@ class SimilarityConfig(Section):
         1.0, ge=-LARGE, le=LARGE, allow_inf_nan=False, description="α of S = diag(ω) + (α/r) L Rᵀ"
     )
     omega: Rate = Field(1.0, description="ω at the start: how strongly a pair belongs together")
+    share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="lowrank: L and R may hold at most this share of the numbers of a pair; the "
+        "rank falls until they do, and α with it. Default: no limit",
+    )
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
+
+    def within(self, pair_numbers: int) -> SimilarityConfig:
+        """The same with the rank that ``share`` leaves where a pair holds so many numbers.
+
+        >>> SimilarityConfig(rank=40, alpha=12, share=0.125).within(32).rank
+        2
+        """
+        if self.share is None:
+            return self
+        rank = min(self.rank, max(1, int(self.share * pair_numbers / 2)))
+        return self.model_copy(update={"rank": rank, "alpha": self.alpha * rank / self.rank})
 
 
 class SelectionConfig(Section):
@@ -190,77 +196,6 @@ class SelectionConfig(Section):
     kind: Annotated[str, AfterValidator(SELECTIONS.check)] | None = Field(
         None, description="which real pairs to choose; null: distil"
     )
-
-
-class LearningRates(Section):
-    """Outer learning rates, one per part; auto: by the part's length, steps of about 1 % of it."""
-
-    images: OuterRate = Field(100.0, description="of the synthetic images")
-    texts: OuterRate = Field(100.0, description="of the synthetic texts")
-    similarity: OuterRate = Field(10.0, description="of ω, L and R, or of S")
-    rates: OuterRate = Field(0.01, description="of the two inner learning rates")
-
-
-class DistillConfig(Section):
-    """The outer loop."""
-
-    budget: Count = Field(100, description="storage, in plain pairs")
-    one_batch: bool = Field(
-        False,
-        description="make no more pairs than evaluate.batch_size, however many the budget holds, "
-        "so that every step of the protocol sees the whole set",
-    )
-    init: Annotated[str, AfterValidator(_start)] = Field(
-        "real",
-        description="what pairs start as: drawn real pairs (real), or those of any selection; the "
-        "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
-        "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
-        "replicas, half as many real pairs, each twice, to see whether false negatives are found",
-    )
-    iterations: Count = Field(3000, description="steps of the outer optimiser")
-    trajectories: Count | None = Field(
-        None,
-        description="how many meta-gradients each iteration averages; ranks divide them. "
-        "Default: one for each rank that the run is begun with",
-    )
-    learning_rates: LearningRates = LearningRates()
-    optimizer: Literal["sgd", "adam"] = Field("sgd", description="of the synthetic pairs")
-    schedule: Literal["constant", "cosine"] = Field(
-        "constant", description="of the outer learning rates; cosine ends at zero"
-    )
-    momentum: float = Field(0.5, ge=0, lt=1, description="of sgd, or adam's first beta")
-    inner_rate: float = Field(
-        0.1,
-        ge=1e-4,
-        le=LARGE,
-        allow_inf_nan=False,
-        description="where the two learned inner rates start",
-    )
-    inner_text_rate: float | None = Field(
-        None,
-        ge=1e-4,
-        le=LARGE,
-        allow_inf_nan=False,
-        description="of the text side; default: inner_rate",
-    )
-    averaging: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="keep and evaluate an exponential average of the set with this weight on its "
-        "past, e.g. 0.99 (PTM-ST); 0: the set itself",
-    )
-    fixed: tuple[Part, ...] = Field((), description="parts that are not learned")
-    retries: Number = Field(
-        0,
-        description="how often to go back to the last checkpoint and halve the rate that was to "
-        "blame, when numbers turn non-finite",
-    )
-    evaluate_every: Number = Field(
-        0,
-        description="recall on val every so often; the best set is kept. 0: at the end only",
-    )
-    checkpoint_every: Count = Field(50, description="iterations from which a run can continue")
 
 
 class EvaluateConfig(Section):

@@ -22,6 +22,7 @@ def as_pairs(
     val: Any = None,
     test: Any = None,
     progress: Progress | None = None,
+    skip_bad: bool = False,
 ) -> Pairs:
     """Real pairs from the usual things.
 
@@ -40,34 +41,77 @@ def as_pairs(
         val: a validation split of the same kind, as a tuple where ``data`` and ``texts`` are two.
         test: a test split likewise.
         progress: reports long-running work.
+        skip_bad: leave out what is in memory and cannot be used, instead of refusing it.
 
     Raises:
         InputError: it is none of these, or its parts do not fit.
     """
     if texts is not None:
         if _holds_words(texts):
-            return Pairs.images(data, texts, val=val, test=test)
-        return Pairs.arrays(data, texts, owner, captions, val=val, test=test)
-    if isinstance(data, Pairs):
-        return data
-    if isinstance(data, (str, Path)):
-        return Pairs.folder(data)
-    if isinstance(data, (tuple, list)) and len(data) in (2, 3) and not isinstance(data[0], tuple):
+            _refuse("images and captions", owner=owner, captions=captions)
+            return Pairs.images(data, texts, val=val, test=test, skip_bad=skip_bad)
+        return Pairs.arrays(data, texts, owner, captions, val, test, skip_bad)
+    if _is_parts(data):
+        owner = data[2] if len(data) > 2 else owner
         return as_pairs(
-            data[0], data[1], owner=data[2] if len(data) > 2 else owner, val=val, test=test
+            data[0],
+            data[1],
+            owner=owner,
+            captions=captions,
+            val=val,
+            test=test,
+            skip_bad=skip_bad,
         )
+    _refuse(f"a {type(data).__name__}", owner=owner, captions=captions)
+    if isinstance(data, (Pairs, str, Path)):
+        _refuse("pairs that have their splits already", val=val, test=test)
+        return data if isinstance(data, Pairs) else Pairs.folder(data)
     if hasattr(data, "column_names"):
-        return Pairs.huggingface(data)
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        return Pairs.dataset(data, val, test, progress)
+        return _with_splits(
+            Pairs.huggingface(data, skip_bad=skip_bad), skip_bad, val=val, test=test
+        )
+    if hasattr(data, "ndim") or hasattr(data, "detach"):
+        raise InputError("an array alone holds no pairs: give the texts, or the captions, too")
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "keys"):
+        return Pairs.dataset(data, val, test, progress, skip_bad)
     raise InputError(
-        f"a {type(data).__name__} is no dataset: give two arrays, a folder, lors.Pairs, a list of "
-        "images and one of captions, or a dataset of (image, caption)"
+        f"data of the type {type(data).__name__} cannot be used: give two arrays, a folder, "
+        "lors.Pairs, a list of images and one of captions, or a dataset of (image, caption) with a "
+        "length"
     )
+
+
+def _with_splits(made: Pairs, skip_bad: bool, **splits: Any) -> Pairs:
+    """Pairs in memory with splits that were given beside them."""
+    given, skipped = dict(made.given or {}), list(made.left_out)
+    for name, split in splits.items():
+        if split is not None:
+            other = as_pairs(split, skip_bad=skip_bad)
+            given[name] = other.only_split()
+            skipped += other.left_out
+    return Pairs(made.settings, given, skipped)
+
+
+def _is_parts(data: Any) -> bool:
+    """Whether data is (images, texts) or (images, texts, owner), and no list of pairs."""
+    return (
+        isinstance(data, (tuple, list))
+        and len(data) in (2, 3)
+        and not isinstance(data[0], (tuple, dict))
+    )
+
+
+def _refuse(what: str, **given: Any) -> None:
+    """Refuse arguments that would have no effect."""
+    for name, value in given.items():
+        if value is not None and len(value):
+            raise InputError(f"{name} cannot be given with {what}")
 
 
 def _holds_words(texts: Any) -> bool:
     """Whether texts are captions, one or several for each image, rather than numbers."""
+    if getattr(getattr(texts, "dtype", None), "kind", "") in ("U", "O", "T"):
+        texts = list(texts)
     first = texts[0] if isinstance(texts, (list, tuple)) and len(texts) else None
     return isinstance(first, str) or (
         isinstance(first, (list, tuple)) and len(first) > 0 and isinstance(first[0], str)

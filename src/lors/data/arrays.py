@@ -12,8 +12,8 @@ from lors.config import DataConfig
 from lors.data.captions import Words
 from lors.data.embeddings import GivenEmbeddings, given_split
 from lors.data.pairs import Decoded
-from lors.data.problems import collecting
-from lors.data.rows import check_rows, text_counts, unmatched
+from lors.data.problems import IN_MEMORY, collecting
+from lors.data.rows import check_rows, kept_rows, text_counts, unmatched
 from lors.data.shards import Shard, ShardedRows
 from lors.data.splitting import split_indices
 from lors.files.cache import fingerprint
@@ -48,7 +48,12 @@ def as_array(values: Any, what: str) -> np.ndarray:
 
 
 def given_arrays(
-    images: Any, texts: Any, owner: Any = None, captions: Sequence[str] = (), what: str = ""
+    images: Any,
+    texts: Any,
+    owner: Any = None,
+    captions: Sequence[str] = (),
+    what: str = "",
+    skip_bad: bool = False,
 ) -> GivenEmbeddings:
     """Two arrays as one split, checked.
 
@@ -58,6 +63,7 @@ def given_arrays(
         owner: the image of each text, ascending. Shape: (C,)
         captions: the words of the texts, if they are known. Length: C
         what: begins the names of the arrays in messages, as in ``"test "``.
+        skip_bad: leave out rows that are not finite, instead of refusing the arrays.
 
     Raises:
         InputError: the shapes do not belong together, or a number is not finite.
@@ -70,16 +76,27 @@ def given_arrays(
         )
     if owner is None and (sentence := unmatched(image.shape, text.shape, "owner", what)):
         raise InputError(sentence)
-    with collecting(None, Silent()) as problems:
+    config = DataConfig(source="arrays", skip_bad=skip_bad)
+    with collecting(config, Silent(), IN_MEMORY) as problems:
         counts = text_counts(owner, image, text, f"{what}owner", problems)
         shards = Shard.of(image), Shard.of(text)
-        for name, shard in zip(("images", "texts"), shards, strict=True):
+        looked = [
             check_rows(shard, f"{what}{name}", problems)
+            for name, shard in zip(("images", "texts"), shards, strict=True)
+        ]
+        whole = not problems.found
         problems.settle(len(image) + shards[1].count, "embeddings")
     if captions and len(captions) != counts.sum():
         raise InputError(f"there are {len(captions)} captions for {counts.sum()} {what}texts")
     words = Words(captions) if captions else None
-    return GivenEmbeddings(ShardedRows(shards[:1]), ShardedRows(shards[1:]), counts, words)
+    sides = ShardedRows(shards[:1]), ShardedRows(shards[1:])
+    if whole:
+        return GivenEmbeddings(*sides, counts, words)
+    rows, texts_left, counts = kept_rows(counts, *(each.bad for each in looked))
+    if not len(rows):
+        raise InputError(f"none of the {what}images and texts can be used: all have problems")
+    words = None if words is None else words.of(texts_left)
+    return GivenEmbeddings(sides[0].of(rows), sides[1].of(texts_left), counts, words)
 
 
 def decoded_arrays(given: Mapping[str, GivenEmbeddings], config: DataConfig) -> Decoded:

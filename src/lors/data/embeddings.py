@@ -32,6 +32,7 @@ from lors.data.pairs import Decoded, Split
 from lors.data.parts import Reader, kept_parts, opened_numbers
 from lors.data.patterns import matching_files
 from lors.data.problems import collecting
+from lors.data.rows import unmatched
 from lors.data.shards import Features, Shard, ShardedRows, shard_names
 from lors.data.source import Shapes, Source
 from lors.data.splitting import split_indices
@@ -126,6 +127,11 @@ def embedding_shapes(config: DataConfig) -> Shapes:
             found[split, side] = [
                 opened_numbers(root, path, side, Silent()).shape for path in files
             ]
+        if "owner" not in sides:
+            where = f"data.annotations.{SPLITS[split]}owner"
+            for shapes in zip(found[split, "images"], found[split, "texts"], strict=False):
+                if sentence := unmatched(*shapes, where):
+                    raise InputError(sentence)
     counts = {split: sum(shape[0] for shape in found[split, "images"]) for split, _ in found}
     _, train = split_indices(counts, config)["train"]
     widths = (found["train", side][0][-1] for side in ("images", "texts"))

@@ -20,7 +20,7 @@ from lors.data.bad_row import BadRowError
 from lors.data.files import below, caption_texts, root_folder
 from lors.data.images import decode_image
 from lors.data.pairs import Item
-from lors.data.problems import Problems, collecting
+from lors.data.problems import IN_MEMORY, Problems, collecting
 from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
@@ -71,25 +71,36 @@ def read_huggingface(config: DataConfig, progress: Progress) -> dict[str, list[I
     return items
 
 
-def object_items(found: Any, image: str, caption: str) -> dict[str, list[Item]]:
+def object_items(
+    found: Any, image: str, caption: str, skip_bad: bool = False
+) -> dict[str, list[Item]]:
     """The splits of a ``datasets`` object in memory; one without splits is all for training.
 
     Args:
         found: a ``Dataset`` or a ``DatasetDict``.
         image: the column of images.
         caption: the column of captions.
+        skip_bad: leave out rows that cannot be used, instead of refusing the dataset.
 
     Raises:
         InputError: it is something else, or has no such columns.
     """
     if not hasattr(found, "column_names"):
-        raise InputError(f"a {type(found).__name__} is no dataset of the package datasets")
+        raise InputError(f"a {type(found).__name__} is not a dataset of the package datasets")
     import datasets
 
-    config = DataConfig(image_column=image, caption_column=caption)
+    config = DataConfig(
+        source="objects", image_column=image, caption_column=caption, skip_bad=skip_bad
+    )
     splits = dict(found) if isinstance(found, dict) else {"train": found}
+    for split in splits.values():
+        if not hasattr(split, "__len__"):
+            raise InputError(
+                f"a {type(split).__name__} is a stream of rows: load the dataset without "
+                "streaming=True, or keep some rows with Dataset.from_list(list(dataset.take(1000)))"
+            )
     anywhere = [Path(Path.cwd().anchor)]  # its maker decides which files it names
-    with collecting(None, Silent()) as problems:
+    with collecting(config, Silent(), IN_MEMORY) as problems:
         items = {
             SPLITS[name]: _items(
                 datasets, split, config, anywhere, f"split {name!r}", Silent(), problems

@@ -5,30 +5,37 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from lors.config import DataConfig
 from lors.data.bad_row import BadRowError
 from lors.data.files import caption_texts
+from lors.data.images import decode_image
 from lors.data.pairs import Item
-from lors.data.problems import collecting
-from lors.system.errors import InputError
+from lors.data.problems import IN_MEMORY, collecting
+from lors.system.errors import InputError, out_of_memory
 from lors.system.progress import Progress, Silent
 
 __all__ = ["dataset_items", "image_items"]
 
 NO_IMAGE, NO_PAIR = "images that are none", "rows that are no pairs"
+UNREAD = "rows that cannot be read"
 
 
-def image_items(images: Sequence[Any], captions: Sequence[Any], what: str = "") -> list[Item]:
+def image_items(
+    images: Sequence[Any], captions: Sequence[Any], what: str = "", skip_bad: bool = False
+) -> list[Item]:
     """Lists of images and captions as items.
 
     Args:
-        images: PIL images, arrays or tensors; see ``as_image``.
+        images: PIL images, files, arrays or tensors; see ``as_image``.
         captions: of each image one text, or a list of texts.
         what: begins the names of the lists in messages, as in ``"test "``.
+        skip_bad: leave out what cannot be used, instead of refusing the lists.
 
     Raises:
         InputError: the lists differ in length, or hold something else.
@@ -39,7 +46,7 @@ def image_items(images: Sequence[Any], captions: Sequence[Any], what: str = "") 
             "each image one caption, or a list of them"
         )
     items = []
-    with collecting(None, Silent()) as problems:
+    with collecting(_config(skip_bad), Silent(), IN_MEMORY) as problems:
         for row in range(len(images)):
             with problems:
                 items.append(_item(images, row, captions[row], f"{what}image {row}"))
@@ -47,7 +54,9 @@ def image_items(images: Sequence[Any], captions: Sequence[Any], what: str = "") 
     return items
 
 
-def dataset_items(dataset: Any, what: str, progress: Progress) -> list[Item]:
+def dataset_items(
+    dataset: Any, what: str, progress: Progress, skip_bad: bool = False
+) -> list[Item]:
     """A dataset whose rows are an image and its caption, or captions, as items.
 
     Every row is read once to know its content, and again to be decoded, so a dataset that changes
@@ -57,10 +66,11 @@ def dataset_items(dataset: Any, what: str, progress: Progress) -> list[Item]:
         dataset: has a length, and rows ``(image, caption)`` or mappings with these two names.
         what: says in messages which one it is.
         progress: reports long-running work.
+        skip_bad: leave out rows that cannot be used, instead of refusing the dataset.
     """
     rows = range(len(dataset))
     items = []
-    with collecting(None, progress) as problems:
+    with collecting(_config(skip_bad), progress, IN_MEMORY) as problems:
         for row in progress.track(rows, "read the dataset", len(rows)):
             with problems:
                 image, caption = _pair(dataset, row, f"{what} row {row}")
@@ -68,6 +78,10 @@ def dataset_items(dataset: Any, what: str, progress: Progress) -> list[Item]:
                 items.append(_item(images, row, caption, f"{what} row {row}", image))
         problems.settle(len(rows), f"rows of {what}")
     return items
+
+
+def _config(skip_bad: bool) -> DataConfig:
+    return DataConfig(source="objects", skip_bad=skip_bad)
 
 
 class _Column:
@@ -81,7 +95,15 @@ class _Column:
 
 
 def _pair(dataset: Any, row: int, where: str) -> tuple[Any, Any]:
-    found = dataset[row]
+    try:
+        found = dataset[row]
+    except Exception as error:  # a dataset of the caller's may raise anything
+        if out_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise BadRowError(
+            f"{where} cannot be read ({type(error).__name__}: {reason})", UNREAD
+        ) from error
     if isinstance(found, dict):
         if not {"image", "caption"} <= found.keys():
             columns = ", ".join(map(str, found))
@@ -108,22 +130,26 @@ def as_image(image: Any, where: str) -> Image.Image:
     """An image of any usual kind, in RGB.
 
     Args:
-        image: a PIL image; or an array or tensor, (height, width, 3) or (3, height, width), of
-            whole numbers from 0 to 255 or floating-point ones from 0 to 1.
+        image: a PIL image; the path of a file; or an array or tensor, (height, width, 3) or (3,
+            height, width), of whole numbers from 0 to 255 or floating-point ones from 0 to 1.
         where: names it in messages.
 
     Raises:
         BadRowError: it is something else.
     """
     if isinstance(image, Image.Image):
-        return image.convert("RGB")
+        return _converted(image, where)
+    if isinstance(image, (str, Path)):
+        if not Path(image).is_file():
+            raise BadRowError(f"{where}: there is no file {str(image)!r}", "missing files")
+        return decode_image(Path(image), f"{where}, {str(image)!r}")
     array = image.detach().cpu().numpy() if hasattr(image, "detach") else np.asarray(image)
     if array.ndim == 3 and array.shape[0] == 3 and array.shape[2] != 3:
         array = array.transpose(1, 2, 0)
     if array.ndim != 3 or array.shape[2] != 3 or array.dtype.kind not in "uif":
         raise BadRowError(
             f"{where} is a {type(image).__name__} of shape {getattr(array, 'shape', '?')}: give a "
-            "PIL image, or an array of shape (height, width, 3)",
+            "PIL image, the path of a file, or an array of shape (height, width, 3)",
             NO_IMAGE,
         )
     if array.dtype.kind == "f":
@@ -135,3 +161,11 @@ def as_image(image: Any, where: str) -> Image.Image:
     elif array.min() < 0 or array.max() > 255:
         raise BadRowError(f"{where}: give whole pixels from 0 to 255", NO_IMAGE)
     return Image.fromarray(np.ascontiguousarray(array.astype(np.uint8)))
+
+
+def _converted(image: Image.Image, where: str) -> Image.Image:
+    """In RGB. One that was opened from a file is read only now, and may be damaged."""
+    try:
+        return image.convert("RGB")
+    except (OSError, ValueError, SyntaxError) as error:
+        raise BadRowError(f"{where} cannot be decoded ({error})", "unreadable images") from error

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 from lors.config import DataConfig
@@ -16,10 +18,26 @@ from lors.files.tables import write_csv
 from lors.system.errors import InputError, printable, shortened
 from lors.system.progress import Progress
 
-__all__ = ["BadDataError", "Problems", "collecting", "report", "write_problems"]
+__all__ = [
+    "IN_MEMORY",
+    "BadDataError",
+    "Problems",
+    "Skipped",
+    "collecting",
+    "keeping_skipped",
+    "list_skipped",
+    "report",
+    "skip_rows",
+    "write_problems",
+]
 
 SHOWN = 20
 """Problems that a report lists; the others are counted."""
+
+LIST_ALL = ": lors check --out FILE.csv lists all"
+
+IN_FILES, IN_MEMORY = "data.skip_bad=true", "skip_bad=True"
+"""How bad rows are left out, as a user writes it."""
 
 
 class BadDataError(InputError):
@@ -35,6 +53,72 @@ class BadDataError(InputError):
         super().__init__("")
         self.args = ("\n".join(shortened(printable(line), 400) for line in message.split("\n")),)
         self.problems, self.total = tuple(problems), total
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Bad rows that were left out.
+
+    Args:
+        problems: what is wrong with them.
+        total: how many rows there are with them.
+        what: the rows are.
+        title: of the dataset.
+    """
+
+    problems: tuple[BadRowError, ...]
+    total: int
+    what: str
+    title: str
+
+
+_KEPT: ContextVar[list[Skipped] | None] = ContextVar("skipped", default=None)
+
+
+@contextmanager
+def keeping_skipped() -> Iterator[list[Skipped]]:
+    """What is left out within the block, for the caller to list; nothing is written or said."""
+    kept: list[Skipped] = []
+    token = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(token)
+
+
+def skip_rows(skipped: Skipped, progress: Progress) -> None:
+    """Say what was left out and list it below ``LORS_HOME``, or hand it to ``keeping_skipped``."""
+    kept = _KEPT.get()
+    if kept is None:
+        list_skipped([skipped], None, progress)
+    else:
+        kept.append(skipped)
+
+
+def list_skipped(found: Sequence[Skipped], path: Path | None, progress: Progress) -> None:
+    """Write what was left out to a CSV file, and say how many rows of which kind.
+
+    Args:
+        found: what was left out.
+        path: the file; default: one below ``LORS_HOME/skipped``.
+        progress: says it.
+    """
+    if not found:
+        return
+    problems = [problem for each in found for problem in each.problems]
+    if path is None:
+        name = re.sub(r"[^\w.-]+", "-", found[0].title)[:100]
+        mark = fingerprint(*(problem.kind + str(problem).replace("\0", "") for problem in problems))
+        path = home() / "skipped" / f"{name}-{mark}.csv"
+        with cache_errors(path):
+            write_problems(path, problems)
+    else:
+        write_problems(path, problems)
+    counts = "; ".join(
+        f"of {each.total:,} {each.what}, those with problems ({_counts(each.problems)})"
+        for each in found
+    )
+    progress.say(f"Left out, {counts}: {str(path)!r} lists them.")
 
 
 class Problems:
@@ -55,14 +139,14 @@ class Problems:
       row 2: the caption is empty
 
     Args:
-        config: says whether bad rows are left out; None for what is in memory, where they never
-            are.
+        config: says whether bad rows are left out; None if they never are.
         progress: is told what was left out.
+        how: bad rows are left out, as a user writes it.
     """
 
-    def __init__(self, config: DataConfig | None, progress: Progress) -> None:
+    def __init__(self, config: DataConfig | None, progress: Progress, how: str = IN_FILES) -> None:
         self.skip = config is not None and config.skip_bad
-        self._config, self._progress = config, progress
+        self._config, self._progress, self._how = config, progress, how
         self.found: list[BadRowError] = []
 
     def __enter__(self) -> Problems:
@@ -92,17 +176,9 @@ class Problems:
         if not found:
             return
         if not self.skip:
-            raise report(found, total, what, skippable=self._config is not None)
+            raise report(found, total, what, self._how if self._config is not None else "")
         assert self._config is not None
-        name = re.sub(r"[^\w.-]+", "-", self._config.title())[:100]
-        mark = fingerprint(*(problem.kind + str(problem).replace("\0", "") for problem in found))
-        path = home() / "skipped" / f"{name}-{mark}.csv"
-        with cache_errors(path):
-            write_problems(path, found)
-        self._progress.say(
-            f"Left out, of {total:,} {what}, those with problems ({_counts(found)}): "
-            f"{str(path)!r} lists them."
-        )
+        skip_rows(Skipped(tuple(found), total, what, self._config.title()), self._progress)
 
     def joined(self, error: InputError) -> InputError:
         """An error that ends the reading, with the problems that were found before it."""
@@ -113,13 +189,15 @@ class Problems:
 
 
 @contextmanager
-def collecting(config: DataConfig | None, progress: Progress) -> Iterator[Problems]:
+def collecting(
+    config: DataConfig | None, progress: Progress, how: str = IN_FILES
+) -> Iterator[Problems]:
     """Problems of what is read within the block, which settles them.
 
     Raises:
         InputError: as within the block; problems found before it are added to its message.
     """
-    problems = Problems(config, progress)
+    problems = Problems(config, progress, how)
     try:
         yield problems
     except InputError as error:
@@ -127,18 +205,27 @@ def collecting(config: DataConfig | None, progress: Progress) -> Iterator[Proble
 
 
 def report(
-    problems: Sequence[BadRowError], total: int, what: str = "rows", skippable: bool = True
+    problems: Sequence[BadRowError], total: int, what: str = "rows", how: str = IN_FILES
 ) -> BadDataError:
-    """All problems as one error: counts by kind, and the first of them in full."""
+    """All problems as one error: counts by kind, and the first of them in full.
+
+    Args:
+        problems: one or more.
+        total: how many rows there are.
+        what: they are.
+        how: to leave them out, as a user writes it; empty if they cannot be left out.
+    """
     if len(problems) == 1:
-        hint = " (data.skip_bad=true leaves it out)" if skippable else ""
+        hint = f" ({how} leaves it out)" if how else ""
         return BadDataError(
             f"{shortened(str(problems[0]), 400 - len(hint))}{hint}", problems, total
         )
-    hint = ", or set data.skip_bad=true to leave them out" if skippable else ""
+    give = "give" if how == IN_MEMORY else "set"
+    hint = f", or {give} {how} to leave them out" if how else ""
     count = sum(problem.rows for problem in problems)
     first = f"{count:,} problems in {total:,} {what} ({_counts(problems)}): correct them{hint}"
-    return BadDataError("\n".join([first, *_listed(problems)]), problems, total)
+    lines = _listed(problems, "" if how == IN_MEMORY else LIST_ALL)
+    return BadDataError("\n".join([first, *lines]), problems, total)
 
 
 def write_problems(path: Path, problems: Sequence[BadRowError]) -> None:
@@ -154,9 +241,7 @@ def _counts(problems: Sequence[BadRowError]) -> str:
     return ", ".join(f"{kind}: {count:,}" for kind, count in kinds.most_common())
 
 
-def _listed(problems: Sequence[BadRowError]) -> list[str]:
+def _listed(problems: Sequence[BadRowError], hint: str = LIST_ALL) -> list[str]:
     lines = [f"  {problem}" for problem in problems[:SHOWN]]
     more = len(problems) - SHOWN
-    return [*lines, f"  … and {more:,} more: lors check --out FILE.csv lists all"][
-        : len(lines) + (more > 0)
-    ]
+    return [*lines, f"  … and {more:,} more{hint}"] if more > 0 else lines

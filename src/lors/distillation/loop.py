@@ -123,7 +123,7 @@ def distill(
         ``averaging``, its average.
     """
     config, progress = run.config, progress or Silent()
-    todo = range(run.iteration, config.iterations)
+    todo = range(run.iteration, run.iteration if run.ended() else config.iterations)
     run.agree()
     if todo and run.iteration == 0:
         checkpoint()
@@ -134,13 +134,18 @@ def distill(
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
             stop = ranks.any_of(asked_to_stop())
-            if _due(run, config.checkpoint_every) or stop:
+            if _due(run, config.checkpoint_every) or stop or run.ended():
                 run.agree()
                 checkpoint()
-            if stop:
+            if stop or run.ended():
                 break
     if stop:
         raise Terminated  # it was another rank that was asked
+    if todo and run.iteration < config.iterations:
+        progress.say(
+            f"Ended after {run.iteration} of {config.iterations} iterations: recall on val has not "
+            f"risen since iteration {run.best_iteration} (distill.patience)."
+        )
     if run.best or run.average:
         run.synthetic.load_state_dict(run.best or run.average)
     return run.synthetic

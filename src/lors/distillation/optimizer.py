@@ -47,10 +47,8 @@ def make_optimizer(synthetic: SyntheticPairs, config: DistillConfig) -> torch.op
             tensor.requires_grad_(learned)
         if learned and tensors:
             rate = getattr(config.learning_rates, part)
-            by_rule = (
-                _by_length(part, tensors, config.optimizer) if rate == "auto" else {"lr": rate}
-            )
-            groups.append({"params": tensors, "name": part, **by_rule})
+            steps = _by_length(part, tensors, config.optimizer) if rate == "auto" else {"lr": rate}
+            groups.append({"params": tensors, "name": part, **steps})
     for group in groups:
         group["initial_lr"] = group["lr"]
     if config.optimizer == "adam":

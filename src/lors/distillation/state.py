@@ -27,6 +27,7 @@ class State:
         iteration: how many are done.
         best: the set with the best validation recall so far; empty before the first evaluation.
         best_recall: its recall.
+        best_iteration: after which that was.
         slowed: how often the rate of each part was halved.
         average: the running average of the set; empty without ``averaging``.
 
@@ -45,6 +46,7 @@ class State:
     iteration: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)
     best_recall: float | None = None
+    best_iteration: int = 0
     slowed: dict[str, int] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
     optimizer: torch.optim.Optimizer = field(init=False)
@@ -70,9 +72,15 @@ class State:
     def keep_if_best(self, recall: float) -> None:
         """Remember the set as it would be kept now if its validation recall is the best so far."""
         if self.best_recall is None or recall > self.best_recall:
-            self.best_recall = recall
+            self.best_recall, self.best_iteration = recall, self.iteration
             kept = self.average or self.synthetic.state_dict()
             self.best = {k: t.detach().cpu().clone() for k, t in kept.items()}
+
+    def ended(self) -> bool:
+        """Whether all iterations are done, or validation recall has not risen for too long."""
+        patience = self.config.patience * self.config.evaluate_every
+        waited = self.iteration - self.best_iteration
+        return self.iteration >= self.config.iterations or 0 < patience <= waited
 
     def slow_down(self, part: str) -> None:
         """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""

@@ -19,20 +19,17 @@ from lors.encoders.own_text import OWN_TEXTS, OwnText, TextModule, own_text_part
 from lors.encoders.own_tower import check_tower
 from lors.encoders.trial import check_frozen, check_trainable, noise
 from lors.system.content import content_digest
-from lors.system.errors import InputError
+from lors.system.errors import InputError, suggestion
 from lors.system.registry import OWN
 
 __all__ = [
     "Encoder",
     "check_network",
     "check_own",
-    "image_trunk",
     "is_own",
-    "network",
     "network_key",
     "own_digests",
     "own_network",
-    "text_trunk",
 ]
 
 
@@ -103,6 +100,13 @@ class Encoder:
         Raises:
             InputError: an object is not what it must be.
         """
+        for name, known in (
+            ("scope", ("heads", "image", "all")),
+            ("space", ("pixels", "features")),
+        ):
+            value = getattr(self, name)
+            if value not in (None, *known):
+                raise InputError(f"unknown {name} {value!r}{suggestion(str(value), known)}")
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         mean, std, tokenize = (found.pop(name) for name in ("mean", "std", "tokenize"))
         if callable(self.network):
@@ -144,42 +148,6 @@ def own_network(
     """
     part = OwnNetwork(factory, mean, std)
     return NETWORKS.give(part, part.digest)
-
-
-def network(
-    name: str, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
-) -> Callable[[Any], Any]:
-    """Decorates such a function: ``encoder.network=own:NAME`` then names it."""
-
-    def keep(factory: Any) -> Any:
-        NETWORKS.give(OwnNetwork(factory, mean, std), name)
-        return factory
-
-    return keep
-
-
-def image_trunk(
-    name: str, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
-) -> Callable[[Any], Any]:
-    """Decorates a module class, or a function that makes a module: ``encoder.image=own:NAME``."""
-
-    def keep(given: Any) -> Any:
-        OWN_IMAGES.give(OwnImage(given, mean, std), name)
-        return given
-
-    return keep
-
-
-def text_trunk(
-    name: str, tokenize: Callable[[list[str]], Any] | None = None
-) -> Callable[[Any], Any]:
-    """Decorates a function of captions, or with ``tokenize`` a module class: ``own:NAME``."""
-
-    def keep(given: Any) -> Any:
-        OWN_TEXTS.give(own_text_part(given, tokenize), name)
-        return given
-
-    return keep
 
 
 def is_own(name: str | None) -> bool:

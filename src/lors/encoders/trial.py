@@ -32,6 +32,8 @@ FUSED = (
     "uses an operation without second derivatives, such as a fused attention: use "
     "torch.nn.functional.scaled_dot_product_attention as it is, or plain torch operations"
 )
+FUSED_SIGNS = ("once_differentiable", "not implemented", "double back", "no available kernel")
+"""What errors say of such operations, in lower case; the last where one is asked for by name."""
 DETACHED = "take out detach(), .data, .item(), NumPy and torch.no_grad from its forward"
 
 
@@ -227,7 +229,7 @@ def _explained(what: str, inputs: Tensor) -> Iterator[None]:
         low = text.lower()
         if "inplace operation" in low or "in-place operation" in low:
             raise InputError(f"{what} {IN_PLACE} ({text})") from error
-        if any(sign in low for sign in ("once_differentiable", "not implemented", "double back")):
+        if any(sign in low for sign in FUSED_SIGNS):
             raise InputError(f"{what} {FUSED} ({text})") from error
         if "does not require grad" in low:
             raise InputError(f"no gradient reaches the parameters of {what}: {DETACHED}") from error

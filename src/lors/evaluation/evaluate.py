@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from torch import nn
 
 from lors.config import load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
-from lors.evaluation.protocol import Outcome, frozen_inputs, outcomes, summarise
+from lors.data.in_memory import Given, length
+from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.own import own_network
+from lors.evaluation.protocol import (
+    Outcome,
+    choose_epoch,
+    frozen_inputs,
+    outcomes,
+    snapshots,
+    summarise,
+)
 from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
 from lors.evaluation.statistic import Chance
 from lors.evaluation.tuning import rates_label, trial
-from lors.losses import Loss
+from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
@@ -23,13 +35,24 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "row_of", "set_row"]
+__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+
+NETWORK = "evaluation network"
+"""The key that draws the networks which are trained on a set."""
 
 
 def evaluate_set(
     path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
 ) -> Row:
     """Train fresh networks on a saved set and measure their recall.
+
+    >>> import lors
+    >>> small = lors.distill(lors.Pairs({"source": "scenes", "pairs": {"train": 60}}), pairs=9,
+    ...     method="random", encoder=lors.Encoder(image_size=8, scope="image"), progress=False,
+    ...     evaluate={"epochs": 2, "seeds": 1}, tried_rates=[0.1])
+    >>> small.save("small.safetensors")
+    >>> evaluate_set("small.safetensors", ["evaluate.seeds=2"]).networks
+    2
 
     Args:
         path: a distilled set.
@@ -65,48 +88,111 @@ def _evaluated(
 
 
 def evaluate(
-    distilled: DistilledSet | str | Path,
+    distilled: DistilledSet | HasSet | str | Path,
     test: Any = None,
     val: Any = None,
     *,
+    model: Callable[[], tuple[nn.Module, nn.Module]] | None = None,
+    loss: str | Loss | None = None,
     progress: Progress | bool | None = None,
     **options: Any,
 ) -> Row:
     """What a set is worth: fresh networks are trained on it, and their recall is measured.
 
-    >>> small = DistilledSet.load("runs/demo/distilled.safetensors")  # doctest: +SKIP
-    >>> evaluate(small, test=(images, texts)).mean  # doctest: +SKIP
-    43.7
+    >>> import lors
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.normal(size=(200, 4))
+    >>> images, texts = (shared @ rng.normal(size=(4, size)) for size in (12, 10))
+    >>> small = lors.distill(images[:150], texts[:150], pairs=9, method="random", progress=False,
+    ...                      evaluate={"epochs": 9, "seeds": 2}, tried_rates=[0.3])
+    >>> reached = lors.evaluate(small, test=(images[150:], texts[150:]), progress=False)
+    >>> reached.networks, reached.recall.ir10.mean > reached.recall.ir1.mean, reached.mean > 40
+    (2, True, True)
 
     Args:
-        distilled: a set, or its file.
+        distilled: a set, its file, or a run.
         test: real pairs to search among, as ``(images, texts)`` or ``(images, texts, owner)`` in
             the units of the data the set was made from, as ``(images, captions)``, or as any other
             dataset that ``distill`` takes; default: those of the configuration it was made with.
         val: real pairs to choose the epoch by; without them, the last epoch counts.
+        model: train networks of your own, as of ``distill``; default: those the set was made for.
+        loss: a name, or a function of logits and similarity; default: the set's.
         progress: True, False, or an object that reports long-running work.
         options: settings by keyword, as of ``distill``: ``evaluate={"seeds": 3}``.
 
     Returns:
         The recalls, by mean and deviation over networks; ``.mean`` is the field's single figure.
+
+    Raises:
+        InputError: bad input, in one sentence, before any work starts.
     """
-    made = distilled if isinstance(distilled, DistilledSet) else DistilledSet.load(distilled)
+    made = _set_of(distilled)
     changes = by_dotted_name(options, made.config.matching.kind)
+    if model is not None:
+        changes["encoder.network"] = own_network(model)
+    if loss is not None:
+        changes["loss"] = named_loss(loss)
     with showing_progress(progress) as shown:
         if test is None:
+            if val is not None:
+                raise InputError("val chooses the epoch at which test is measured: give test, too")
             return _evaluated(made, changes, shown)
-        splits = {"test": as_pairs(test, progress=shown)}
+        skip_bad = bool(options.get("skip_bad"))
+        splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
-            splits["val"] = as_pairs(val, progress=shown)
+            splits["val"] = as_pairs(val, progress=shown, skip_bad=skip_bad)
         else:
             changes["evaluate.checks"] = 1
         given = {name: real.only_split() for name, real in splits.items()}
+        for name, split in given.items():
+            _check_split(made, name, split)
         every = {"train": given["test"], "val": given["test"], **given}
         real = Pairs(splits["test"].settings, every)
         values = {**made.config.model_dump(mode="json"), "data": real.settings}
         row = _evaluated(made, changes, shown, real, values)
         return (
             row if val is not None else row.model_copy(update={"note": f"{row.note}, last epoch"})
+        )
+
+
+class HasSet(Protocol):
+    """A run, which has a set."""
+
+    distilled: DistilledSet
+
+
+def _set_of(given: Any) -> DistilledSet:
+    """The set that is meant: itself, that of a run, or that of a file or run directory."""
+    found = getattr(given, "distilled", given)
+    if isinstance(found, DistilledSet):
+        return found
+    if not isinstance(given, (str, Path)):
+        raise InputError(
+            f"a {type(given).__name__} is not a distilled set: give one, its file, or a run"
+        )
+    path = Path(given)
+    return DistilledSet.load(path / "distilled.safetensors" if path.is_dir() else path)
+
+
+def _check_split(made: DistilledSet, name: str, split: Given) -> None:
+    """Refuse real pairs that the set cannot be measured on."""
+    if length(split) < 2:
+        raise InputError(f"{name} has {length(split)} pair: recall needs 2 or more to search among")
+    if isinstance(split, list):
+        if made.given:
+            raise InputError(f"{name} holds images, and the set embeddings: give embeddings")
+        return
+    if not made.given:
+        raise InputError(
+            f"{name} holds embeddings, and the set was made of images and captions: give these"
+        )
+    ours = made.pairs.images.shape[1], made.pairs.texts.shape[1]
+    theirs = split.images.shape[1], split.texts.shape[1]
+    if ours != theirs:
+        raise InputError(
+            f"the images and texts of {name} have {theirs[0]} and {theirs[1]} numbers each, and "
+            f"those of the set {ours[0]} and {ours[1]}: give embeddings of the same encoders"
         )
 
 
@@ -141,14 +227,37 @@ def _how_trained(made: DistilledSet) -> str:
     return f"{config.loss}, {config.similarity.kind} S, learned rates"
 
 
-def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+def evaluation_network(
+    setting: Setting, distilled: DistilledSet, after_epoch: Callable[[int], None]
+) -> DualEncoder:
+    """The first of the networks that the evaluation trains on a set, at its epoch chosen on val.
+
+    Args:
+        setting: data, networks and protocol.
+        distilled: what to train on, with the loss that it was made for.
+        after_epoch: called with the number of epochs done.
+    """
+    keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
+    model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
+    thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
+    best, _ = choose_epoch(model, thetas, setting.real["val"])
+    FlatModel(model).load(thetas[best], model)
+    return model
+
+
+def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
+    """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    pairs.to(setting.device, setting.dtype)
+    return pairs.to(setting.device, setting.dtype)
+
+
+def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+    pairs = _pairs_for(setting, distilled)
     inputs = frozen_inputs(pairs, setting.flat.model)
 
     def reached(seed: int) -> Outcome:
-        return trial(setting, pairs, loss, "evaluation network", seed, inputs=inputs)
+        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs)
 
     seeds = range(setting.config.evaluate.seeds)
     return outcomes(seeds, reached, setting.progress, "train on the set")

@@ -70,7 +70,19 @@ def outcomes(
 
 
 def measure(model: DualEncoder, split: EncodedSplit) -> Recall:
-    """The recall of a model on a split."""
+    """The recall of a model on a split.
+
+    >>> import lors
+    >>> from lors.setting import setting_of
+    >>> setting = setting_of(lors.load_config("tiny"))
+    >>> reached = measure(setting.model("mine"), setting.real["test"])  # not trained yet
+    >>> 0 < reached.mean < 30
+    True
+
+    Args:
+        model: as ``Setting.model`` makes it.
+        split: one of ``Setting.real``.
+    """
     images, texts = split.embed(model)
     return recall(images, texts, torch.from_numpy(split.owner).to(images.device))
 
@@ -91,6 +103,16 @@ def train_on(
     after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> DualEncoder:
     """Train a dual encoder on a set by the protocol: SGD with momentum, ×0.1 at half-time.
+
+    >>> import lors
+    >>> from lors.encoders import Frozen, build_dual_encoder
+    >>> frozen = Frozen(10, 12, None, small.image_standard, small.text_standard)
+    >>> model = build_dual_encoder(small.config.encoder, frozen, seed=0)
+    >>> batch = next(small.batches(model=model))
+    >>> before = small.loss(model(*batch[:2]), batch.similarity).item()
+    >>> model = train_on(small.pairs, model, small.loss, small.config.evaluate)
+    >>> small.loss(model(*batch[:2]), batch.similarity).item() < before
+    True
 
     Args:
         synthetic: what to train on; its learned rates are the learning rates.
@@ -123,6 +145,7 @@ def snapshots(
     config: EvaluateConfig,
     *keys: int | str,
     inputs: Tensor | None = None,
+    after_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> list[Tensor]:
     """Train a network on a set and keep its parameters at ``config.checks`` epochs."""
     flat, kept = FlatModel(model), []
@@ -131,6 +154,7 @@ def snapshots(
     def keep(epoch: int) -> None:
         if epoch in checks:
             kept.append(flat.flatten(model))
+        after_epoch(epoch)
 
     train_on(synthetic, model, loss, config, *keys, inputs=inputs, after_epoch=keep)
     return kept

@@ -46,6 +46,11 @@ def metric_label(metric: str) -> str:
 def recall(images: Tensor, texts: Tensor, owner: Tensor, chunk: int = 512) -> Recall:
     """Recall@1/5/10 in both directions.
 
+    >>> images, texts = torch.eye(20), torch.eye(20).roll(1, dims=0)
+    >>> texts[:10] = images[:10]  # the other ten describe the image before
+    >>> recall(images, texts, torch.arange(20)).ir1
+    50.0
+
     A query is a hit at K if fewer than K wrong answers score at least as much as its best right
     one: ties, and scores that are not numbers, never count in favour. So nothing need be sorted:
     wrong answers are counted, in both directions in one pass over tiles of the scores.

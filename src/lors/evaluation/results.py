@@ -122,6 +122,8 @@ class Row(Value):
             f"{self.pairs:,} pairs ({self.note}){least}"
         )
 
+    __repr__ = __str__
+
 
 class Results(Value):
     """What a run has measured: the content of ``results.json``.
@@ -168,6 +170,8 @@ class Results(Value):
         padded = [_padded(heads, str.ljust), *(_padded(column, str.rjust) for column in columns)]
         lines = map("  ".join, zip(*padded, strict=True))
         return "\n".join([TITLE, *(line.rstrip() for line in lines), *self._below()])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         if not self.rows:

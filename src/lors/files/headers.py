@@ -92,6 +92,7 @@ class SetHeader(Header):
 class CheckpointHeader(Header):
     iteration: int = Field(ge=0)
     best_recall: Finite | None
+    best_iteration: Annotated[int, Field(ge=0)] | None = None
     slowed: dict[str, Annotated[int, Field(ge=0, le=1000)]] = {}
 
 

@@ -183,7 +183,7 @@ def _variations(distilled: DistilledSet) -> str:
     fails = ", and without standardisation these rates did not train at all" if standardised else ""
     return (
         f"The set is made for this optimiser, its rates, its loss and its S{units}. Where others "
-        "were measured (`docs/own-loop.md` of lors), Adam cost a few points of mean recall, "
+        "were measured (`docs/guide/training-loop.md` of lors), Adam cost a few points of recall, "
         f"InfoNCE without S more{fails}."
     )
 

@@ -45,6 +45,7 @@ def save(path: Path, state: State) -> None:
     header = {
         "iteration": state.iteration,
         "best_recall": state.best_recall,
+        "best_iteration": state.best_iteration,
         "slowed": state.slowed,
     }
     groups: Groups = {
@@ -84,6 +85,7 @@ def load(path: Path, state: State) -> None:
         state.matcher_states = [groups[name] for name in matchers]
         state.average = {name: t.to(device) for name, t in groups["average"].items()}
         state.iteration = int(header["iteration"])
+        state.best_iteration = int(header.get("best_iteration") or 0)
         state.slowed = dict(header.get("slowed", {}))
         set_learning_rates(state.optimizer, state.config, state.iteration, state.slowed)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from lors.data.anything import as_pairs
 from lors.encoders.own import Encoder, own_network
 from lors.files.artifacts import home
 from lors.losses import Loss, named_loss
-from lors.runs.folders import SET
+from lors.runs.folders import CALLS, SET
 from lors.runs.pipeline import run
 from lors.sets.distilled import DistilledSet
 from lors.system.errors import InputError
@@ -27,7 +28,7 @@ from lors.system.showing import showing_progress
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["call_folder", "configured", "distill"]
+__all__ = ["call_folder", "configured", "distill", "skips_bad", "whole_number"]
 
 Network = Callable[[], "tuple[nn.Module, nn.Module]"]
 
@@ -99,7 +100,14 @@ def distill(
     """
     with showing_progress(progress) as shown, call_folder(out) as folder:
         real = as_pairs(
-            data, texts, owner=owner, captions=captions, val=val, test=test, progress=shown
+            data,
+            texts,
+            owner=owner,
+            captions=captions,
+            val=val,
+            test=test,
+            progress=shown,
+            skip_bad=skips_bad(options),
         )
         config = configured(
             real,
@@ -125,8 +133,11 @@ def configured(
     options: dict[str, Any] | None = None,
 ) -> Config:
     """The configuration of a call; see ``distill``."""
-    if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
-        raise InputError(f"pairs is how many pairs the set may hold: give 1 or more, not {pairs!r}")
+    pairs = whole_number(pairs, "pairs is how many pairs the set may hold")
+    if encoder is not None and not isinstance(encoder, Encoder):
+        raise InputError(
+            f"encoder is a {type(encoder).__name__}: give lors.Encoder(image=…, text=…, scope=…)"
+        )
     settings = encoder.settings() if encoder is not None else {}
     pixels = model is not None and not real.features  # which then are what the model takes
     scope = settings.setdefault("encoder.scope", "image" if pixels else "heads")
@@ -145,13 +156,35 @@ def configured(
     return load_config(preset, settings, None if own else changed)
 
 
+def whole_number(value: Any, what: str) -> int:
+    """A count that a caller gave, also as a NumPy integer.
+
+    >>> whole_number(3, "pairs is how many pairs the set may hold")
+    3
+
+    Raises:
+        InputError: it is no whole number, or less than 1.
+    """
+    count = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    if count is None or count < 1:
+        raise InputError(f"{what}: give 1 or more, not {value!r}")
+    return count
+
+
+def skips_bad(options: Mapping[str, Any]) -> bool:
+    """Whether keywords ask to leave out bad rows, under any of the names of the setting."""
+    section = options.get("data")
+    inside = section.get("skip_bad") if isinstance(section, Mapping) else None
+    return bool(options.get("skip_bad") or options.get("data.skip_bad") or inside)
+
+
 @contextmanager
 def call_folder(out: str | Path | None) -> Iterator[Path]:
     """The folder of a call, or one in the cache that goes when the call ends."""
     if out is not None:
         yield Path(out)
         return
-    room = home() / "calls"
+    room = home() / CALLS
     room.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=room) as folder:
         yield Path(folder)

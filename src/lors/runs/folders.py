@@ -8,9 +8,11 @@ from pathlib import Path
 from lors.config import Config, difference, load_config
 from lors.evaluation.results import Results
 from lors.files import artifacts
+from lors.files.artifacts import home
 from lors.system.errors import InputError
 
 __all__ = [
+    "CALLS",
     "CARD",
     "CONFIG",
     "DATA",
@@ -22,11 +24,20 @@ __all__ = [
     "check_folder",
     "read_results",
     "saved_results",
+    "skipped_file",
 ]
 
 CONFIG, SET = "config.yaml", "distilled.safetensors"
 LOG, RESULTS, CARD = "metrics.jsonl", "results.json", "README.md"
-DATA, SELECTION = "data.json", "selection.csv"
+DATA, SELECTION, SKIPPED = "data.json", "selection.csv", "skipped.csv"
+
+CALLS = "calls"
+"""Below ``LORS_HOME``: the run directories of calls that keep none."""
+
+
+def skipped_file(out: Path) -> Path | None:
+    """Where a run lists the rows that it left out; None: its directory goes when the call ends."""
+    return None if home() / CALLS in out.parents else out / SKIPPED
 
 
 def check_folder(out: Path, config: Config) -> None:

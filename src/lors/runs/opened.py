@@ -24,6 +24,12 @@ __all__ = ["Run"]
 class Run:
     """What a run left behind, and the data behind it.
 
+    >>> import lors
+    >>> small = lors.distill(images, texts, pairs=9, out="mine", progress=False, **quick)
+    >>> run = Run("mine")
+    >>> len(run.distilled) == len(small), run.metrics[-1]["iteration"], run.config.distill.budget
+    (True, 2, 9)
+
     Reading the results needs nothing but the files; whatever compares with real pairs also loads
     the data, from where the run found it unless an override says otherwise.
 
@@ -50,6 +56,10 @@ class Run:
         saved = self.distilled.config.model_dump(mode="json")
         self.config = load_config(saved, overrides)
         self.progress = progress
+
+    def __repr__(self) -> str:
+        measured = ", ".join(f"{name} {row.mean:.1f}" for name, row in self.results.rows.items())
+        return f"Run({str(self.folder)!r}: {measured or 'nothing measured'}; {self.distilled!r})"
 
     @cached_property
     def results(self) -> Results:

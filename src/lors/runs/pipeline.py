@@ -13,6 +13,7 @@ import numpy as np
 
 from lors.config import Config, SimilarityConfig, load_config
 from lors.data import Pairs
+from lors.data.problems import Skipped, keeping_skipped, list_skipped
 from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
 from lors.evaluation.evaluate import row_of, set_row
@@ -34,6 +35,7 @@ from lors.runs.folders import (
     check_data,
     check_folder,
     read_results,
+    skipped_file,
 )
 from lors.runs.logbook import Logbook
 from lors.runs.small_data import say_what_is_small
@@ -69,6 +71,12 @@ def run(
 
     A run that was interrupted continues where it stopped; a finished one is not repeated.
 
+    >>> import lors
+    >>> config = lors.load_config("tiny", ["distill.iterations=2", "evaluate.seeds=1"])
+    >>> results = lors.run(config, "runs/tiny", references=False)
+    >>> results.iterations, results.distilled.networks, lors.load("runs/tiny").config == config
+    (2, 1, True)
+
     Args:
         config: everything.
         out: the run directory.
@@ -100,13 +108,14 @@ def run(
             )
         return results
     check_trackers(config.trackers)
-    setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
+    with keeping_skipped() as skipped:
+        setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
     logbook = Logbook(out)
     forget_peak_memory(setting.device)
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
     with sole_user(out):
-        ranks.from_rank_zero(lambda: _take_over(out, setting))
+        ranks.from_rank_zero(lambda: _take_over(out, setting, skipped))
         results = _known_results(out, config)
         with watching(setting, out, logbook.reached()) as watch:
             cost: dict[str, float] = {}
@@ -132,7 +141,7 @@ def _known_results(out: Path, config: Config) -> Results:
     return Results.model_validate(ranks.from_rank_zero(lambda: read_results(out, config).content()))
 
 
-def _take_over(out: Path, setting: Setting) -> None:
+def _take_over(out: Path, setting: Setting, skipped: Sequence[Skipped]) -> None:
     """Make a run directory this process's, and write down what the run is."""
     artifacts.remove_leftovers(out)
     check_data(out, setting.pairs.fingerprint)
@@ -140,6 +149,7 @@ def _take_over(out: Path, setting: Setting) -> None:
     data = {"fingerprint": setting.pairs.fingerprint, "pairs": sizes}
     artifacts.write_text(out / CONFIG, setting.config.yaml())  # first: it says that this is a run
     artifacts.write_text(out / DATA, json.dumps(data, indent=2))
+    list_skipped(skipped, skipped_file(out), setting.progress)
 
 
 def _with_trajectories(config: Config, out: Path, data_parallel: bool) -> Config:

@@ -68,7 +68,8 @@ class Rehearsal:
         self.count = config.distill.budget
         if config.selection.kind is None:
             most = config.most_pairs()
-            self.count = pairs_within(self.count, self.numbers, config.similarity, most)
+            similarity = config.similarity.within(self.numbers)
+            self.count = pairs_within(self.count, self.numbers, similarity, most)
         self.remarks: list[str] = []
         self.preparing = 0
 

@@ -23,30 +23,39 @@ from lors.files.headers import restoring
 from lors.losses import LOSSES, Loss
 from lors.sets.checks import STANDARDS, check_sizes
 from lors.sets.loading import PairDataset, pair_loader
+from lors.sets.pixels import as_pixels, normalised
 from lors.sets.saved import restored_parts, saved_parts
 from lors.sets.synthetic import SyntheticPairs
+from lors.system.devices import find_device
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 from lors.system.seeding import generator
 from lors.training import Batch
 
-__all__ = ["DistilledSet", "as_pixels"]
+__all__ = ["DistilledSet"]
 
 KIND = "distilled set"
-
-
-def as_pixels(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Normalised images for looking at. Shape: (N, 3, size, size) -> the same, uint8"""
-    scale, shift = (images.new_tensor(values).view(-1, 1, 1) for values in (std, mean))
-    return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
 
 
 @dataclass(frozen=True, repr=False)
 class DistilledSet:
     """Synthetic pairs and everything needed to train with them.
 
-    >>> distilled = DistilledSet.load("runs/demo/distilled.safetensors")  # doctest: +SKIP
-    >>> for images, texts, similarity in distilled.batches(20): ...  # doctest: +SKIP
+    ``small`` is a set that ``lors.distill`` made of two arrays:
+
+    >>> small
+    DistilledSet(7 pairs of features and texts, 12 and 10, by hindsight, lowrank S, storage of 8.0)
+    >>> small.images.shape, small.texts.shape, small.similarity.shape, len(small.rates)
+    (torch.Size([7, 12]), torch.Size([7, 10]), torch.Size([7, 7]), 2)
+    >>> for images, texts, similarity in small.loader(batch_size=4):  # also .batches, .dataset
+    ...     print(small.loss(images[:, :10] @ texts.T, similarity).shape)  # your model here
+    torch.Size([])
+    torch.Size([])
+    >>> [part.shape for part in small.arrays()]  # NumPy
+    [(7, 12), (7, 10), (7, 7)]
+    >>> small.save("small.safetensors")
+    >>> torch.equal(DistilledSet.load("small.safetensors").images, small.images)
+    True
 
     ``images``, ``texts``, ``batches`` and ``embed`` are in the units of the data: embeddings as the
     trunks, or the user, gave them. A network that is to train at the rates of the set standardises
@@ -140,9 +149,16 @@ class DistilledSet:
         """S. Shape: (N, N)"""
         return self.pairs.similarity.matrix().detach()
 
-    def similarity_at(self, index: Tensor) -> Tensor:
-        """The block of S for some pairs, without building the rest. Shape: (m,) -> (m, m)"""
-        return self.pairs.similarity(index.to(self.pairs.images.device)).detach()
+    def similarity_at(self, index: Tensor | np.ndarray | Sequence[int]) -> Tensor:
+        """The block of S for some pairs, without building the rest. Shape: (m,) -> (m, m)
+
+        >>> small.similarity_at([0, 2]).shape
+        torch.Size([2, 2])
+        """
+        places = torch.as_tensor(index, device=self.pairs.images.device)
+        if places.dim() != 1 or not bool(((places >= 0) & (places < len(self))).all()):
+            raise InputError(f"give numbers of pairs, from 0 to {len(self) - 1}, not {index!r}")
+        return self.pairs.similarity(places.long()).detach()
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Images, texts and S as NumPy arrays. Shapes: (N, …), (N, …), (N, N)"""
@@ -151,7 +167,15 @@ class DistilledSet:
         return images, texts, similarity
 
     def to(self, device: str | torch.device) -> DistilledSet:
-        """The set on another device."""
+        """The set on another device.
+
+        >>> small.to("cpu").images.device
+        device(type='cpu')
+
+        Raises:
+            InputError: there is no such device here.
+        """
+        device = find_device(str(device))
         moved: dict[str, Any] = {"pairs": copy.deepcopy(self.pairs).to(device)}
         for name in STANDARDS:
             standard = getattr(self, name)
@@ -182,10 +206,7 @@ class DistilledSet:
         """
         if self.config.encoder.space == "features":
             raise InputError("a set of features has no pixels: encode photos with its image trunk")
-        mean, std = (
-            torch.tensor(v).view(-1, 1, 1).to(pixels.device) for v in (self.mean, self.std)
-        )
-        return (pixels / 255 - mean) / std
+        return normalised(pixels, self.mean, self.std)
 
     def frozen_trunk(self) -> nn.Module:
         """The frozen image trunk that the set was made with, in scope heads.

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from lors.losses import LOSSES, Loss
+from lors.system.errors import InputError
 from lors.training import Batch
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def pair_loader(
         shuffle: whether every pass has another order.
         seed: draws the orders.
     """
+    if batch_size < 1:
+        raise InputError(f"a batch holds at least one pair, not {batch_size}")
     rows = PairDataset(distilled)
     draw = torch.Generator().manual_seed(seed)
     return DataLoader(rows, batch_size, shuffle=shuffle, generator=draw, collate_fn=rows.batch)

@@ -21,6 +21,12 @@ RATE_FLOOR = 1e-4
 class SyntheticPairs(nn.Module):
     """N image-text pairs and the similarity between all of them.
 
+    >>> pairs = SyntheticPairs(torch.zeros(4, 12), torch.zeros(4, 10), rates=(0.1, 0.2))
+    >>> len(pairs), pairs.pair_numbers(), pairs.storage()
+    (4, 22, 4.0)
+    >>> pairs.similarity.matrix().diagonal()
+    tensor([1., 1., 1., 1.])
+
     Args:
         images: normalised images. Shape: (N, 3, size, size)
         texts: text embeddings. Shape: (N, text_dim)

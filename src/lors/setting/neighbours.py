@@ -13,7 +13,15 @@ from torch import Tensor
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting.setting import Setting
 
-__all__ = ["Neighbours", "nearest", "nearest_captions", "nearest_images", "shown_captions"]
+__all__ = [
+    "Neighbours",
+    "caption_vectors",
+    "nearest",
+    "nearest_captions",
+    "nearest_images",
+    "shown_captions",
+    "text_vectors",
+]
 
 CHUNK = 1024
 
@@ -63,16 +71,9 @@ def nearest_captions(setting: Setting, texts: Tensor, k: int = 1) -> Neighbours:
             over positions is compared.
         k: how many for each text.
     """
-    real, model = setting.real["train"], setting.flat.model
-
-    def embedded(index: np.ndarray) -> Tensor:
-        captions = real.captions(index, model)
-        if not captions.is_floating_point():
-            captions = model.text[0].embed_tokens(captions)  # type: ignore[index]
-        return _vectors(captions)
-
-    queries = _vectors(texts.detach().to(setting.device, setting.dtype))
-    return nearest(queries, map(embedded, _chunks(len(real.texts))), k)
+    chunks = _chunks(len(setting.real["train"].texts))
+    candidates = (caption_vectors(setting, index) for index in chunks)
+    return nearest(text_vectors(setting, texts), candidates, k)
 
 
 @torch.no_grad()
@@ -90,6 +91,21 @@ def nearest_images(setting: Setting, images: Tensor, k: int = 1) -> Neighbours:
     queries = model.freeze(images.detach().to(setting.device, setting.dtype)).flatten(1)
     candidates = (real.inputs(index, model).flatten(1) for index in _chunks(len(real)))
     return nearest(queries, candidates, k)
+
+
+@torch.no_grad()
+def caption_vectors(setting: Setting, index: np.ndarray) -> Tensor:
+    """Captions of the training split, as ``text_vectors`` gives synthetic texts. Shape: (m, d)"""
+    model = setting.flat.model
+    captions = setting.real["train"].captions(index, model)
+    if not captions.is_floating_point():
+        captions = model.text[0].embed_tokens(captions)  # type: ignore[index]
+    return _vectors(captions)
+
+
+def text_vectors(setting: Setting, texts: Tensor) -> Tensor:
+    """Synthetic texts as one vector each. Shape: (N, text_dim) or (N, L, d) -> (N, d)"""
+    return _vectors(texts.detach().to(setting.device, setting.dtype))
 
 
 def _vectors(texts: Tensor) -> Tensor:

@@ -15,8 +15,12 @@ from lors.losses import LOSSES, Loss
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 
-__all__ = ["NO_PIXELS", "resolve", "small_budget"]
+__all__ = ["NO_PIXELS", "OTHER_TEXTS", "resolve", "small_budget"]
 
+OTHER_TEXTS = (
+    "the texts of this set are embeddings of another text trunk: evaluate it with the one it was "
+    "made with, {!r}"
+)
 NO_PIXELS = "embeddings have no pixels: start from the preset 'features'"
 
 

@@ -39,7 +39,7 @@ from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import NO_PIXELS, resolve, small_budget
+from lors.setting.resolve import NO_PIXELS, OTHER_TEXTS, resolve, small_budget
 from lors.system import ranks
 from lors.system.devices import find_device
 from lors.system.errors import InputError
@@ -61,7 +61,11 @@ def setting_of(
 
 
 class Setting:
-    """Real pairs, encoders and networks of one configuration.
+    """Real pairs, encoders and networks of one configuration. Matchers of your own work with it.
+
+    >>> setting = setting_of(lors.load_config("tiny"))
+    >>> setting.model("mine")(*setting.real_batch(torch.Generator(), 32)).shape  # logits
+    torch.Size([32, 32])
 
     Args:
         config: what to work on, as ``resolve`` gives it.
@@ -103,10 +107,7 @@ class Setting:
             raise InputError(NO_PIXELS)
         self.text_trunk: TextTrunk = text_trunk or self._text_trunk_of_data()
         if like is not None and like.text_trunk.fingerprint != self.text_trunk.fingerprint:
-            raise InputError(
-                "the texts of this set are embeddings of another text trunk: evaluate it with "
-                f"the one it was made with, {like.config.encoder.text!r}"
-            )
+            raise InputError(OTHER_TEXTS.format(like.config.encoder.text))
         if config.encoder.network is not None:
             check_network(config.encoder, self._taken_features(), self.text_trunk.dim)
 
@@ -281,7 +282,7 @@ class Setting:
         model, frozen = self.flat.model, self.frozen
         changes = {
             "loss": loss or self.config.loss,
-            "similarity": similarity or self.config.similarity,
+            "similarity": similarity or self.config.similarity.within(pairs.pair_numbers()),
             "trackers": (),  # who watched is no part of a set
         }
         return DistilledSet(

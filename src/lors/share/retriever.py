@@ -41,10 +41,20 @@ KIND = "retriever"
 class Retriever:
     """A trained dual encoder with its text trunk: photos and words in one space.
 
-    >>> retriever = Retriever.train(DistilledSet.load("distilled.safetensors"))  # doctest: +SKIP
-    >>> photos = retriever.embed_photos(["a.jpg", "b.jpg"])  # doctest: +SKIP
-    >>> retriever.search("a dog on a beach", photos, count=1)  # doctest: +SKIP
-    [(1, 0.83)]
+    >>> import lors
+    >>> from PIL import Image
+    >>> colours = ["red", "green", "blue", "white"]
+    >>> photos = [Image.new("RGB", (8, 8), colour) for colour in colours]
+    >>> encoder = lors.Encoder(image=nn.Flatten(), image_size=8, scope="heads",
+    ...                        text=lambda words: [[w.count(c) for c in colours] for w in words])
+    >>> small = lors.distill(9 * photos, 9 * colours, pairs=8, method="k-center", encoder=encoder,
+    ...                      progress=False, tried_rates=[0.3], evaluate={"epochs": 9})
+    >>> for photo, colour in zip(photos, colours):
+    ...     photo.save(f"{colour}.png")
+    >>> retriever = Retriever.train(small)
+    >>> found = retriever.embed_photos(["red.png", "green.png", "blue.png", "white.png"])
+    >>> [number for number, cosine in retriever.search("something blue", found, count=1)]
+    [2]
 
     It is made on the CPU; ``retriever.model.to("cuda")`` moves it.
 

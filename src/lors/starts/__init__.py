@@ -24,7 +24,7 @@ def start_pairs(setting: Setting) -> SyntheticPairs:
         experts_of(setting)  # which some starts need, and alone no rank could train
     with ranks.alone():  # all ranks make the same
         images, texts, real = _start(Material(setting), config.init)
-    similarity = first_similarity(setting, len(images), real)
+    similarity = first_similarity(setting, images[0].numel() + texts[0].numel(), len(images), real)
     rates = (config.inner_rate, config.inner_text_rate or config.inner_rate)
     pairs = SyntheticPairs(images.clone(), texts.clone(), similarity, rates)
     return pairs.to(setting.device, setting.dtype)

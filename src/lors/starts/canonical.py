@@ -28,12 +28,16 @@ from lors.starts.material import Material, Start
 
 __all__ = [
     "Covariances",
+    "Directions",
     "canonical",
     "canonical_directions",
     "canonical_texts",
     "covariances_of",
+    "mixtures",
 ]
 
+ENOUGH = 2 / 3
+"""Pairs for each direction that matters, from which on pairs of single directions are better."""
 RIDGE = 1.0
 """γ, in mean variances of a feature of its side."""
 
@@ -52,17 +56,39 @@ class Covariances(NamedTuple):
     text: Tensor
 
 
-def canonical_directions(covariances: Covariances, count: int) -> tuple[Tensor, Tensor]:
-    """The leading directions of each side, as unit vectors, at most ``count``.
+class Directions(NamedTuple):
+    """The directions in which the two sides agree, the strongest first.
 
-    Returns:
-        Shapes: (K, f), (K, d)
+    Args:
+        image: a_k, as unit vectors. Shape: (K, f)
+        text: b_k, as unit vectors. Shape: (K, d)
+        strength: ρ_k. Shape: (K,)
     """
+
+    image: Tensor
+    text: Tensor
+    strength: Tensor
+
+    def number(self) -> float:
+        """How many directions matter: (Σ ρ²)² / Σ ρ⁴, which is K where all are equally strong."""
+        squares = self.strength.square()
+        return float(squares.sum() ** 2 / squares.square().sum()) if len(squares) else 0.0
+
+
+def canonical_directions(covariances: Covariances) -> Directions:
+    """All directions of a strength that is not negligible."""
     image, common, text = covariances
     p, rho, q = torch.linalg.svd(image @ common @ text, full_matrices=False)
-    kept = min(count, int((rho > NEGLIGIBLE * rho[0]).sum()))
-    directions = p.T[:kept] @ image, q[:kept] @ text
-    return F.normalize(directions[0], dim=1).float(), F.normalize(directions[1], dim=1).float()
+    kept = int((rho > NEGLIGIBLE * rho[0]).sum())
+    a, b = (F.normalize(side, dim=1).float() for side in (p.T[:kept] @ image, q[:kept] @ text))
+    return Directions(a, b, rho[:kept].float())
+
+
+def mixtures(directions: Directions, count: int, generator: torch.Generator) -> Tensor:
+    """(Σ z_k ρ_k a_k, Σ z_k ρ_k b_k) with normal z, each side as unit vectors. Shape: (N, f + d)"""
+    z = torch.randn(count, len(directions.strength), generator=generator) * directions.strength
+    sides = (z @ directions.image, z @ directions.text)
+    return torch.cat([F.normalize(side, dim=1) for side in sides], 1)
 
 
 def canonical_texts(covariances: Covariances, images: Tensor) -> Tensor:
@@ -101,11 +127,19 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
 
 
 def canonical(material: Material) -> Start:
-    """(±a_k, ±b_k): see ``direction_pairs``. Photos of frozen trunks get their canonical texts."""
+    """(±a_k, ±b_k): see ``direction_pairs``. Photos of frozen trunks get their canonical texts.
+
+    Where features are learned and there are few pairs for the directions that matter, each pair is
+    a mixture of all directions: pairs of single directions would say nothing of the others.
+    """
     candidates = material.averaged
     covariances, width = covariances_of(candidates), candidates.widths[0]
-    u, v = canonical_directions(covariances, -(-material.count // 2))
-    start = direction_pairs(material, candidates, u, v)
+    directions = canonical_directions(covariances)
+    if material.features and material.count < ENOUGH * directions.number():
+        joint = mixtures(directions, material.count, material.generator)
+        return Start(*material.encode(*candidates.sides(joint.numpy())), None)
+    half = -(-material.count // 2)
+    start = direction_pairs(material, candidates, directions.image[:half], directions.text[:half])
     if start.real is None or not material.frozen:
         return start
     joint = np.stack([candidates.row(number) for number in start.real[0]])

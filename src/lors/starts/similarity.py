@@ -20,9 +20,18 @@ from lors.system.seeding import generator
 __all__ = ["first_similarity"]
 
 
-def first_similarity(setting: Setting, count: int, real: Real | None) -> Similarity:
-    """S at the start, for ``count`` pairs that stand for these real ones, if for any."""
-    config = setting.config.similarity
+def first_similarity(
+    setting: Setting, pair_numbers: int, count: int, real: Real | None
+) -> Similarity:
+    """S at the start.
+
+    Args:
+        setting: says what S is.
+        pair_numbers: how many numbers a pair holds.
+        count: N.
+        real: the real pairs that these stand for, if for any.
+    """
+    config = setting.config.similarity.within(pair_numbers)
     if config.kind != "fixed":
         draw = generator(setting.config.seed, "similarity")
         built = build_similarity(config, count, draw)

@@ -37,14 +37,30 @@ SENTENCE = 1200
 
 
 class LorsError(Exception):
-    """Something the user can put right; the message is one sentence that says how."""
+    """Something the user can put right; the message is one sentence that says how.
+
+    >>> import lors
+    >>> try:
+    ...     lors.load("small.safetensors")
+    ... except lors.LorsError as error:
+    ...     print(error)
+    there is no file 'small.safetensors'
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(printable(message), SENTENCE))
 
 
 class InputError(LorsError):
-    """Bad input: a name, a number, a file. The command line exits with code 2."""
+    """Bad input: a name, a number, a file. The command line exits with code 2.
+
+    >>> import lors
+    >>> try:
+    ...     lors.load_config("demo", ["similarity.rnk=5"])
+    ... except lors.InputError as error:
+    ...     print(error)
+    unknown setting 'similarity.rnk'; did you mean 'rank'?
+    """
 
 
 class DivergedError(LorsError):

@@ -11,7 +11,20 @@ T = TypeVar("T")
 
 
 class Progress(Protocol):
-    """Reports long-running work; pass an object with these three methods to see it your way."""
+    """Reports long-running work; pass an object with these three methods to see it your way.
+
+    >>> class Titles:
+    ...     def track(self, items, what, total, done=0):
+    ...         print(f"{what}: {total}")
+    ...         return iter(items)
+    ...     def note(self, **facts): ...
+    ...     def say(self, text): ...
+    >>> import lors
+    >>> made = lors.distill(images, texts, pairs=9, progress=Titles(), **quick, seed=1)
+    train experts: 0
+    wait for other processes: 0
+    distil: 2
+    """
 
     def track(self, items: Iterable[T], what: str, total: int, done: int = 0) -> Iterator[T]:
         """Pass the items through and show how many of them are done.

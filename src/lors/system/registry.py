@@ -74,6 +74,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._own[f"{OWN}{name}"] = thing
         return f"{OWN}{name}"
 
+    def place(self, name: str) -> str:
+        """Where one of the package is, as ``module:attribute``; it is not imported."""
+        return self._places[name]
+
     def is_own(self, name: str) -> bool:
         """Whether the thing of that name is not the package's."""
         return name in self._own

@@ -9,7 +9,8 @@ from typing import Any
 
 from lors.evaluation.results import CHANCE, Row, chance_of
 from lors.evaluation.statistic import LABELS
-from lors.sets.distilled import DistilledSet, as_pixels
+from lors.sets.distilled import DistilledSet
+from lors.sets.pixels import as_pixels
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.setting.neighbours import nearest_captions

@@ -7,16 +7,21 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from lors.comparison.results import write_results
 from lors.config import load_config
 from lors.runs.pipeline import run
 from lors.show.report import write_report
+from tests.show.report.test_tradeoffs import RECORDS, REFERENCE, TABLE
 
 pytest.importorskip("playwright")
+pytest.importorskip("axe_playwright_python")
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -48,6 +53,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run(load_config("tiny", settings), folder / "run")
     return write_report(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a comparison of two methods at two budgets."""
+    folder = tmp_path_factory.mktemp("comparison")
+    write_results(TABLE.model_copy(update={"title": HOSTILE}), RECORDS, [REFERENCE], folder)
+    return write_report(folder)
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +111,11 @@ def numbers(page: Page) -> list[int]:
 def test_it_draws_without_complaint(page: Page, complaints: list[str]) -> None:
     assert page.locator("section h2").all_inner_texts() == [
         "Recall",
-        "Learning curves",
+        "What it finds",
+        "Map",
         "Pairs",
         "Similarity",
+        "Learning curves",
         "Storage and time",
         "Do it again",
     ]
@@ -182,6 +197,103 @@ def test_nothing_overflows(
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(255, 255, 255)") != dark
     assert complaints == []
+    page.context.close()
+
+
+def test_a_picture_opens_large_by_enter_and_escape_closes_it(page: Page) -> None:
+    page.locator(".gallery .zoom").first.focus()
+    page.keyboard.press("Enter")
+    large = page.locator("dialog.large")
+    assert large.locator("img").evaluate("image => image.decode().then(() => image.width)") > 300
+    assert HOSTILE in large.inner_text()
+    page.keyboard.press("Escape")
+    assert large.count() == 0
+    assert page.evaluate("document.activeElement.className") == "zoom"
+
+
+def test_the_map_answers_pointer_keys_and_zoom(page: Page, complaints: list[str]) -> None:
+    views, shown = page.locator("svg.mapview"), page.locator(".map-views .card")
+    views.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "Pair 0 of the set" in shown.inner_text()
+    marked = "all => all.map(view => view.querySelector('.ring-out').getAttribute('d'))"
+    assert all(views.evaluate_all(marked))  # in both views
+    page.keyboard.press("+")
+    sides = [float(views.nth(i).get_attribute("viewBox").split()[2]) for i in (0, 1)]  # type: ignore[union-attr]
+    assert sides[0] < sides[1]
+    page.get_by_role("button", name="Show all").first.click()
+    assert views.first.get_attribute("viewBox") == views.nth(1).get_attribute("viewBox")
+    place = views.nth(1).evaluate(
+        "view => { const [x, y] = view.querySelector('.real').getAttribute('d').match(/[\\d.]+/g);"
+        " const p = new DOMPoint(x, y).matrixTransform(view.getScreenCTM()); return [p.x, p.y]; }"
+    )
+    page.mouse.move(*place)
+    assert "Real pair" in shown.inner_text() or "of the set" in shown.inner_text()
+    assert HOSTILE in shown.inner_text()
+    assert complaints == []
+
+
+def saved(page: Page, name: str) -> bytes:
+    """The file that a button saves."""
+    button = page.get_by_role("button", name=name, exact=True)
+    with page.expect_download() as download:
+        button.click()
+    return Path(download.value.path()).read_bytes()
+
+
+def test_figures_and_tables_are_saved_as_files(page: Page, complaints: list[str]) -> None:
+    for name in ("bars", "map of images", "Matching loss"):
+        drawing = ElementTree.fromstring(saved(page, f"Save {name} as SVG"))
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+        assert saved(page, f"Save {name} as PNG").startswith(b"\x89PNG")
+    assert saved(page, "Save similarity as PNG").startswith(b"\x89PNG")
+    recalls = list(csv.reader(saved(page, "Save recalls as CSV").decode("utf-8-sig").splitlines()))
+    assert recalls[0][1:3] == ["pairs", "IR@1"]
+    places = saved(page, "Save places on the map as CSV").decode("utf-8-sig")
+    assert len(places.splitlines()) == 1 + 29 + page.evaluate(
+        "document.querySelector('.mapview .real').getAttribute('d').split('M').length - 1"
+    )
+    assert complaints == []
+
+
+def test_a_comparison_answers_keys_and_names(
+    browser: Browser, comparison: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, comparison, complaints)
+    drawing = page.locator("svg.plot").first
+    drawing.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".readout").first.inner_text() == "LoRS 80 pairs: 30.0"
+    assert drawing.locator(".levelname").all_text_contents() == ["full data 43.0", "chance 1.5"]
+    page.locator(".names button", has_text="Random").first.focus()
+    assert drawing.locator(".series.lifted").count() == 1
+    assert b">LoRS</text>" in saved(page, "Save Recall over budgets as SVG")
+    assert complaints == []
+    page.context.close()
+
+
+def test_embeddings_have_maps_instead_of_pictures(
+    browser: Browser, embeddings_run: Path, tmp_path: Path, complaints: list[str]
+) -> None:
+    page = opened(browser, write_report(embeddings_run, out=tmp_path / "page.html"), complaints)
+    cards = page.locator(".gallery .card")
+    assert cards.count() > 0
+    assert page.locator(".gallery svg.mapview").count() == 2 * cards.count()
+    assert page.locator(".gallery img").count() == 0
+    assert complaints == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("kind", ["report", "comparison"])
+def test_axe_finds_nothing(
+    browser: Browser, kind: str, dark: bool, request: pytest.FixtureRequest
+) -> None:
+    page = opened(browser, request.getfixturevalue(kind), [], dark=dark)
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    found = Axe().run(page).response["violations"]
+    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
     page.context.close()
 
 

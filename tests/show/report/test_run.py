@@ -117,6 +117,7 @@ def test_without_the_real_data_the_rest_is_shown(tiny_run: Path, tmp_path: Path)
     assert content["pairs"]["captions"] == []
     assert content["pairs"]["items"][0]["before"] is None
     assert blocks_of(content, "heatmap")
+    assert not blocks_of(content, "map") + blocks_of(content, "retrievals")
 
 
 def test_a_set_alone_has_a_report(tiny_run: Path, tmp_path: Path) -> None:
@@ -166,3 +167,6 @@ def test_embeddings_are_shown_by_their_numbers(tmp_path: Path) -> None:
     assert content["pairs"]["pictures"] == []
     assert content["pairs"]["items"][0]["after"]["name"].startswith("real image ")
     assert content["pairs"]["captions"][0].endswith("of the training split")
+    (block,) = blocks_of(content, "map")
+    assert block["sprite"] is None
+    assert "place on the two views of the map" in str(section_of(content, "Pairs"))

@@ -38,7 +38,7 @@ SETTINGS = (
 100 pairs and a full matrix as in the paper. One inner step on the whole set, because replicas that
 are always in one batch have equal gradients and stay replicas: in small batches they drift apart,
 until they are as different as any two pairs and no false negatives any more. More steps tell the
-groups apart less well, and more iterations better (measured in docs/analyses.md).
+groups apart less well, and more iterations better (measured in docs/results/analyses.md).
 """
 
 

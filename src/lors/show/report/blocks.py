@@ -6,7 +6,7 @@ as text, whatever characters it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -16,9 +16,11 @@ __all__ = [
     "cell",
     "code",
     "command",
+    "cost_axis",
     "facts",
     "group",
     "lines",
+    "plot",
     "section",
     "table",
     "text",
@@ -68,14 +70,58 @@ def cell(text: str, strong: bool = False) -> Block:
     return {"text": text, "strong": strong}
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Block]], fold: str = "") -> Block:
+def table(name: str, head: Sequence[str], rows: Iterable[Sequence[Block]], fold: str = "") -> Block:
     """A table; the first column names the rows. With ``fold``, it is closed under that title."""
-    return {"kind": "table", "head": list(head), "rows": [list(r) for r in rows], "fold": fold}
+    cells = [list(row) for row in rows]
+    return {"kind": "table", "name": name, "head": list(head), "rows": cells, "fold": fold}
 
 
 def lines(title: str, series: dict[str, list[tuple[float, float]]]) -> Block:
     """One line chart over iterations: points by name of the line."""
     return {"title": title, "series": [{"name": n, "points": p} for n, p in series.items()]}
+
+
+def cost_axis(label: str, unit: str, ratio: bool, ticks: Sequence[float] = ()) -> Block:
+    """The axis of a plot.
+
+    Args:
+        label: below it.
+        unit: how its numbers are written: ``bytes``, ``seconds`` or ``pairs``.
+        ratio: whether equal distances are equal ratios.
+        ticks: numbers to write; none: round ones.
+    """
+    return {"label": label, "unit": unit, "ratio": ratio, "ticks": list(ticks)}
+
+
+def plot(
+    title: str,
+    axis: Block,
+    series: Sequence[Block],
+    levels: Mapping[str, float],
+    front: Sequence[tuple[float, float]],
+    numbers: Block,
+) -> Block:
+    """Recall against a cost, by method, with a table of the same numbers.
+
+    Args:
+        title: above it.
+        axis: of the cost.
+        series: the points of each method.
+        levels: horizontal lines by name.
+        front: the points that a line of steps goes through.
+        numbers: the table.
+    """
+    lines = [{"name": name, "value": value} for name, value in levels.items()]
+    return {
+        "kind": "plot",
+        "title": title,
+        "x": axis,
+        "y": "mean recall (%)",
+        "series": list(series),
+        "levels": lines,
+        "front": list(front),
+        "table": numbers,
+    }
 
 
 def command(line: str) -> Block:

@@ -5,7 +5,39 @@ function bars({ groups }) {
     ...group.bars.map((bar) => bar.mean + (bar.deviation ?? 0)),
   ]);
   const percent = (value) => `${(100 * Math.max(0, value)) / (Math.max(...ends) || 1)}%`;
-  return el("div", { class: "bars" }, ...groups.map((group) => barGroup(group, percent)));
+  const drawn = el("div", { class: "bars" }, ...groups.map((group) => barGroup(group, percent)));
+  return [drawn, saving("bars", { SVG: () => barsFile(groups), PNG: () => withBars(groups, drawingAsPng) })];
+}
+
+function barsFile(groups) {
+  return withBars(groups, (drawing) => new Blob([standalone(drawing)], { type: "image/svg+xml" }));
+}
+
+/** Bars as one drawing, which is on the page only as long as a file is made of it. */
+async function withBars(groups, make) {
+  const [width, row, from, to] = [720, 24, 180, 600];
+  const high = Math.max(...groups.flatMap(({ bars: all, reference }) => [reference ?? 0, ...all.map((b) => b.mean + (b.deviation ?? 0))])) || 1;
+  const at = (value) => from + (Math.max(0, value) / high) * (to - from);
+  const parts = [];
+  let y = 8;
+  for (const { title, bars: all, reference } of groups) {
+    if (title) parts.push(svg("text", { class: "heading", x: 8, y: (y += row) - 8 }, title));
+    const top = y;
+    for (const { name, mean, deviation, label, accent } of all) {
+      parts.push(svg("text", { x: from - 8, y: y + 16, "text-anchor": "end" }, name), svg("text", { x: to + 8, y: y + 16 }, label));
+      parts.push(svg("rect", { class: accent ? "barfill accented" : "barfill", x: from, y: y + 3, width: at(mean) - from, height: row - 6 }));
+      if (deviation) parts.push(svg("path", { class: "spread", d: `M${at(mean - deviation)} ${y + row / 2}H${at(mean + deviation)}` }));
+      y += row;
+    }
+    if (reference !== null) parts.push(svg("line", { class: "level", x1: at(reference), x2: at(reference), y1: top, y2: y }));
+  }
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${y + 8}`, width, class: "offstage" }, ...parts);
+  document.body.append(drawing);
+  try {
+    return await make(drawing);
+  } finally {
+    drawing.remove();
+  }
 }
 
 function barGroup(group, percent) {
@@ -49,7 +81,7 @@ function lineChart({ title, series }) {
   const x = axis(points.map((p) => p[0]), FRAME.left, FRAME.width - FRAME.right);
   const y = axis(points.map((p) => p[1]), FRAME.height - FRAME.bottom, FRAME.top);
   const box = `0 0 ${FRAME.width} ${FRAME.height}`;
-  const drawing = svg("svg", { viewBox: box, role: "img", "aria-label": title });
+  const drawing = svg("svg", { viewBox: box, tabindex: 0, role: "application", "aria-label": `${title}: ${ends(series)}. Arrow keys read out values.` });
   for (const tick of y.ticks) {
     const at = y.place(tick);
     drawing.append(
@@ -62,9 +94,18 @@ function lineChart({ title, series }) {
     drawing.append(svg("text", place, tickText(tick)));
   }
   series.forEach((line, place) => drawing.append(...drawLine(line, place, x, y)));
-  const readout = el("span", { class: "quiet" }, ...legend(series));
+  const readout = el("span", { class: "quiet", role: "status" }, ...legend(series));
   follow(drawing, series, x, readout);
-  return el("figure", {}, el("figcaption", {}, el("b", {}, title), readout), drawing);
+  const rows = () => [["line", "iteration", "value"], ...series.flatMap(({ name, points }) => points.map((point) => [name, ...point]))];
+  const tools = saving(title, { ...savingDrawing(title, drawing), CSV: () => csv(rows()) });
+  return el("figure", {}, el("figcaption", {}, el("b", {}, title), readout), drawing, tools);
+}
+
+/** Where lines begin and end, in words. */
+function ends(series) {
+  return series
+    .map(({ name, points }) => `${name} from ${short(points[0][1])} to ${short(points.at(-1)[1])}`)
+    .join(", ");
 }
 
 function drawLine({ points }, place, x, y) {
@@ -103,28 +144,27 @@ function legend(series) {
   ]);
 }
 
-/** While a pointer is over a chart, its values are read out beside the title. */
+/** Values at a point or at the arrow keys are read out beside the title. */
 function follow(drawing, series, x, readout) {
   const still = [...readout.childNodes];
   const cursor = svg("line", { class: "cursor", y1: FRAME.top, y2: FRAME.height - FRAME.bottom });
   drawing.append(cursor);
-  drawing.addEventListener("pointermove", (event) => {
-    const box = drawing.getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * FRAME.width;
-    const distance = (point) => Math.abs(x.place(point[0]) - at);
+  const steps = series[0].points.map(([a]) => [x.place(a), 0]);
+  const show = (i) => {
+    const at = series[0].points[i][0];
     const near = series.map(({ points }) =>
-      points.reduce((best, point) => (distance(point) < distance(best) ? point : best)),
+      points.reduce((best, point) => (Math.abs(point[0] - at) < Math.abs(best[0] - at) ? point : best)),
     );
-    const values = series.map(({ name }, i) =>
-      series.length > 1 ? `${name} ${short(near[i][1])}` : short(near[i][1]),
-    );
-    readout.replaceChildren(`${tickText(near[0][0])}: ${values.join(", ")}`);
-    const place = x.place(near[0][0]);
-    fill(cursor, { x1: place, x2: place }, []);
+    const values = series.map(({ name }, k) => (series.length > 1 ? `${name} ${short(near[k][1])}` : short(near[k][1])));
+    readout.replaceChildren(`${tickText(at)}: ${values.join(", ")}`);
+    fill(cursor, { x1: x.place(at), x2: x.place(at) }, []);
     cursor.style.visibility = "visible";
-  });
-  drawing.addEventListener("pointerleave", () => {
-    readout.replaceChildren(...still);
-    cursor.style.visibility = "hidden";
-  });
+  };
+  pickable(drawing, steps, show, Infinity);
+  for (const event of ["pointerleave", "blur"]) {
+    drawing.addEventListener(event, () => {
+      readout.replaceChildren(...still);
+      cursor.style.visibility = "hidden";
+    });
+  }
 }

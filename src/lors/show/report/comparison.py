@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from lors.comparison.table import Table, Variant
 from lors.evaluation.recall import METRICS, metric_label
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
+from lors.show.report.reached import groups_of
+from lors.show.report.tradeoffs import budget_section, cost_section
 from lors.system.errors import InputError
 
 __all__ = ["comparison_content", "is_comparison"]
@@ -41,8 +44,13 @@ def comparison_content(folder: Path) -> dict[str, Any]:
         raise InputError(f"{str(path)!r} is damaged: compare again") from None
     records, table = results.records, _table(results)
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+    groups = []
+    if table.measure == "recall":
+        groups = groups_of(table, records, results.full_data, folder)
     sections = [
         _result_section(table, records, results.full_data),
+        budget_section(groups),
+        cost_section(groups),
         _every_recall_section(table, records),
         _time_section(table, records),
         _runs_section(records, folder, versions),
@@ -152,7 +160,7 @@ def _result_section(
         "Result",
         blocks.text(f"{what}, ± deviation over seeds; the best of each contest is marked."),
         blocks.bars(*groups),
-        _method_table(table, mean),
+        _method_table(what, table, mean),
     )
 
 
@@ -164,11 +172,11 @@ def _full_data(table: Table, references: Sequence[Reference], contest: str) -> f
     return here[0] if len(here) == 1 and table.measure == "recall" else None
 
 
-def _method_table(table: Table, of: Sequence[Line], marked: bool = True) -> Block:
+def _method_table(name: str, table: Table, of: Sequence[Line], marked: bool = True) -> Block:
     """One line for each that competes, one column for each contest."""
     contests = _contests(table, of)
     titles = [contest["title"] for contest in contests]
-    return _grid("", titles, [contest["entries"] for contest in contests], marked)
+    return _grid(name, "", titles, [contest["entries"] for contest in contests], marked)
 
 
 def _every_recall_section(table: Table, records: Sequence[Record]) -> Block | None:
@@ -176,14 +184,17 @@ def _every_recall_section(table: Table, records: Sequence[Record]) -> Block | No
     if table.measure == "seconds":
         return None
     by_metric = [_contests(table, lines(table, records, metric)) for metric in METRICS]
+    labels = list(map(metric_label, METRICS))
     tables = [
-        _grid(same[0]["title"], list(map(metric_label, METRICS)), [c["entries"] for c in same])
+        _grid(f"recalls, {title}", title, labels, [contest["entries"] for contest in same])
         for same in zip(*by_metric, strict=True)
+        for title in [same[0]["title"]]
     ]
     return blocks.section("All recalls", *tables)
 
 
 def _grid(
+    name: str,
     corner: str,
     titles: Sequence[str],
     columns: Sequence[Sequence[tuple[str, Entry]]],
@@ -195,7 +206,7 @@ def _grid(
         numbers = (blocks.cell(e.text(), marked and e.best) for _, e in line)
         return [blocks.cell(line[0][0]), *numbers]
 
-    return blocks.table([corner, *titles], map(cells, zip(*columns, strict=True)))
+    return blocks.table(name, [corner, *titles], map(cells, zip(*columns, strict=True)))
 
 
 def _time_section(table: Table, records: Sequence[Record]) -> Block | None:
@@ -206,16 +217,16 @@ def _time_section(table: Table, records: Sequence[Record]) -> Block | None:
     return blocks.section(
         "Time",
         blocks.text("Seconds of distillation, validation included; selected sets need none."),
-        _method_table(plain, lines(plain, records, "seconds"), marked=False),
+        _method_table("seconds", plain, lines(plain, records, "seconds"), marked=False),
     )
 
 
 def _runs_section(records: Sequence[Record], folder: Path, versions: str) -> Block:
     head = ["row", "column", "seed", "mean", "pairs", "storage", "trained with", "folder"]
-    quoted = shlex.quote(str(folder))
+    quoted, all_of_them = shlex.quote(str(folder)), f"All {len(records)} results"
     return blocks.section(
         "Runs",
-        blocks.table(head, (_run_row(r, folder) for r in records), f"All {len(records)} results"),
+        blocks.table("runs", head, map(partial(_run_row, folder), records), all_of_them),
         blocks.text(
             "One of them in full, by the name of its folder; the same run again; this page:"
         ),
@@ -226,7 +237,7 @@ def _runs_section(records: Sequence[Record], folder: Path, versions: str) -> Blo
     )
 
 
-def _run_row(record: Record, folder: Path) -> list[Block]:
+def _run_row(folder: Path, record: Record) -> list[Block]:
     """Cells that only evaluate the set of another have no folder of their own."""
     name = cell_name(record.row, record.column, record.seed)
     words = (

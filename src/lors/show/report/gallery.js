@@ -9,14 +9,18 @@ const ORDERS = [
   ["how far the text moved", (pair) => pair.moved, true],
 ];
 
-/** A picture of a pair, or what stands in for it. Made when it is first shown. */
-function picture(look, pairs, label) {
-  const shown =
-    look.picture === null
-      ? el("div", { class: "blank" }, look.name || "no picture")
-      : el("img", { src: pairs.pictures[look.picture], alt: label, decoding: "async" });
+/** A picture of a pair with a label, or what stands in for it. */
+function picture(look, pairs, label, number = null) {
   const under = look.picture === null || !look.name ? label : `${label}: ${look.name}`;
-  return el("figure", { class: "picture" }, shown, el("figcaption", {}, under));
+  return el("figure", { class: "picture" }, standIn(look, pairs, label, number), el("figcaption", {}, under));
+}
+
+function standIn(look, pairs, label, number) {
+  if (look.picture !== null) {
+    const [first] = look.texts;
+    return zoomable(pairs.pictures[look.picture], first ? `${label}: ${pairs.captions[first[0]]}` : label);
+  }
+  return pairs.map && number !== null ? miniature(pairs.map, 0, number) : el("span", { class: "small" }, look.name);
 }
 
 /** The nearest captions of a text, the first in full ink. */
@@ -32,15 +36,26 @@ function words(look, pairs, label = "", most = look.texts.length) {
   );
 }
 
+/** The pictures of a pair before and after; of embeddings without pictures, its places on the map. */
+function pictures(pair, pairs) {
+  const { before, after, number } = pair;
+  if (after.picture === null) {
+    if (!pairs.map) return after.name ? el("p", { class: "small" }, after.name) : null;
+    const views = pairs.map.views.map(({ title }, view) =>
+      el("figure", { class: "picture" }, miniature(pairs.map, view, number), el("figcaption", {}, title.toLowerCase())),
+    );
+    return el("div", {}, el("div", { class: "two" }, ...views), el("p", { class: "quiet small" }, `nearest: ${after.name}`));
+  }
+  if (!before) return picture(after, pairs, `pair ${number}`);
+  return el("div", { class: "two" }, picture(before, pairs, "initial"), picture(after, pairs, "distilled"));
+}
+
 function card(pair, pairs) {
   const { before, after } = pair;
-  const pictures = before
-    ? el("div", { class: "two" }, picture(before, pairs, "initial"), picture(after, pairs, "distilled"))
-    : picture(after, pairs, `pair ${pair.number}`);
   const told = before
     ? [...words(before, pairs, "before"), ...words(after, pairs, "after")]
     : words(after, pairs);
-  return el("article", { class: "card" }, pictures, el("div", { class: "words" }, ...told), foot(pair));
+  return el("article", { class: "card" }, pictures(pair, pairs), el("div", { class: "words" }, ...told), foot(pair));
 }
 
 function foot(pair) {
@@ -102,7 +117,7 @@ function ranked({ entries }, { pairs }) {
     el(
       "article",
       { class: "card" },
-      picture(pairs.items[image].after, pairs, `image ${image}`),
+      picture(pairs.items[image].after, pairs, `image ${image}`, image),
       el(
         "div",
         { class: "words" },

@@ -9,14 +9,14 @@ function heatmap({ diagonal, diagonal_limit: spread, residual }, { pairs }) {
   const size = diagonal.length;
   const shown = el("div", { class: pairs.crisp ? "card crisp" : "card", role: "status" });
   shown.append(el("p", { class: "quiet" }, "Point at a cell to see its image, its text and their similarity."));
-  const strip = el("canvas", { class: "strip", width: size, height: 1, tabindex: 0, "aria-label": "diagonal of S" });
+  const strip = el("canvas", { class: "strip", width: size, height: 1, tabindex: 0, role: "application", "aria-label": "Diagonal of S. Arrow keys go from pair to pair." });
   const maps = el("div", {}, el("h3", {}, "Diagonal, around 1"), strip, key(1 - spread, 1 + spread));
+  const steps = residual ? decode(residual.steps) : null;
   const draws = [() => paint(strip, diagonal.map((v) => (v - 1) / spread))];
   pointed(strip, size, 1, (i) => inspect(shown, pairs, i, i, diagonal[i]));
   if (residual) {
-    const steps = decode(residual.steps);
     const at = (i, j) => steps[i * size + j] * residual.step;
-    const canvas = el("canvas", { class: "residual", width: size, height: size, tabindex: 0, "aria-label": "residual of S" });
+    const canvas = el("canvas", { class: "residual", width: size, height: size, tabindex: 0, role: "application", "aria-label": "Residual of S. Arrow keys go from cell to cell." });
     const marker = el("div", { class: "marker" });
     const around = el("div", { class: "map" }, canvas, marker);
     maps.append(el("h3", {}, "Residual, around 0"), around, key(-residual.limit, residual.limit));
@@ -29,6 +29,10 @@ function heatmap({ diagonal, diagonal_limit: spread, residual }, { pairs }) {
     });
   }
   repaint(() => draws.forEach((draw) => draw()));
+  const value = (i, j) => (i === j ? diagonal[i] : residual ? steps[i * size + j] * residual.step : 0);
+  const rows = () => diagonal.map((_, i) => diagonal.map((_, j) => Number(value(i, j).toPrecision(6))));
+  const kinds = { PNG: () => canvasAsPng(maps.querySelector("canvas.residual") ?? strip), CSV: () => csv(rows()) };
+  maps.append(saving("similarity", kinds));
   return el("div", { class: "heatmap" }, maps, shown);
 }
 
@@ -74,7 +78,7 @@ function repaint(draw) {
 
 /** The colours of a map from its lowest to its highest value. */
 function key(low, high) {
-  const scale = el("canvas", { width: 101, height: 1 });
+  const scale = el("canvas", { width: 101, height: 1, "aria-hidden": "true" });
   repaint(() => paint(scale, Array.from({ length: 101 }, (_, i) => i / 50 - 1)));
   return el("div", { class: "legend" }, short(low), scale, short(high));
 }
@@ -96,8 +100,7 @@ function pointed(canvas, columns, rows, show) {
   canvas.addEventListener("pointermove", at);
   canvas.addEventListener("pointerdown", at);
   canvas.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    const step = steps[event.key];
+    const step = DIRECTIONS[event.key];
     if (!step) return;
     event.preventDefault();
     go(column + step[0], row + step[1]);
@@ -114,7 +117,7 @@ function mark(marker, row, column, size) {
 function inspect(shown, pairs, i, j, value) {
   shown.replaceChildren(
     el("div", {}, el("div", { class: "value" }, short(value)), el("div", { class: "quiet small" }, `image ${i}, text ${j}${i === j ? ": a pair" : ""}`)),
-    picture(pairs.items[i].after, pairs, `image ${i}`),
+    picture(pairs.items[i].after, pairs, `image ${i}`, i),
     el("div", { class: "words" }, ...words(pairs.items[j].after, pairs, `text ${j}`)),
   );
 }

@@ -35,10 +35,12 @@ def recall_section(rows: Mapping[str, Row]) -> Block | None:
         ),
         blocks.bars(blocks.group("", bars)),
         blocks.table(
+            "recalls",
             head,
             ([blocks.cell(word, line[0] in MADE) for word in line] for line in lines),
         ),
         blocks.table(
+            "training",
             ["", "storage in pairs", "trained with", "networks", *others],
             (
                 _protocol_row(name, row, [str(means[name]) for means in others.values()])

@@ -14,16 +14,19 @@ function facts({ entries }) {
 }
 
 /** A table; columns in which a cell does not begin with a number are set as words. */
-function table({ head, rows, fold }) {
+function table({ head, rows, fold, name = "table" }) {
   const wordy = head.map((_, i) => rows.some((row) => !/^[\d.,–−]+( |$)/.test(row[i].text)));
   const cell = (tag, content, i, strong) => {
     const kind = [wordy[i] ? "words" : "", strong ? "strong" : ""].join(" ").trim();
     return el(tag, kind ? { class: kind } : {}, content);
   };
-  const top = el("tr", {}, ...head.map((title, i) => cell("th", title, i, false)));
-  const lines = rows.map((row) => el("tr", {}, ...row.map((c, i) => cell("td", c.text, i, c.strong))));
-  const node = el("div", { class: "scroll" }, el("table", {}, el("thead", {}, top), el("tbody", {}, ...lines)));
-  return fold ? el("details", {}, el("summary", {}, fold), node) : node;
+  const top = el("tr", {}, ...head.map((title, i) => fill(cell(title ? "th" : "td", title, i, false), title ? { scope: "col" } : {}, [])));
+  const line = (row) => row.map((c, i) => (i ? cell("td", c.text, i, c.strong) : fill(cell("th", c.text, i, c.strong), { scope: "row" }, [])));
+  const lines = rows.map((row) => el("tr", {}, ...line(row)));
+  const area = { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table of ${name}` };
+  const node = el("div", area, el("table", {}, el("thead", {}, top), el("tbody", {}, ...lines)));
+  const tools = saving(name, { CSV: () => csv([head, ...rows.map((row) => row.map((c) => c.text))]) });
+  return fold ? el("details", {}, el("summary", {}, fold), node, tools) : [node, tools];
 }
 
 function command({ line }) {
@@ -34,12 +37,18 @@ function code({ title, text: long }) {
   return el("details", {}, el("summary", {}, title), el("pre", {}, long));
 }
 
-const DRAW = { text, tiles, facts, bars, table, curves, gallery, heatmap, ranked, command, code };
+const DRAW = { text, tiles, facts, bars, table, curves, plot, retrievals, map, gallery, heatmap, ranked, command, code };
 
 /** Draw the page from the data in it. */
 function draw(content) {
+  if (content.pairs) content.pairs.map = content.sections.flatMap(({ blocks }) => blocks).find(({ kind }) => kind === "map");
   const sections = content.sections.map(({ title, blocks }, i) =>
-    el("section", { id: `part-${i}` }, el("h2", {}, title), ...blocks.flatMap((block) => DRAW[block.kind](block, content))),
+    el(
+      "section",
+      { id: `part-${i}`, "aria-labelledby": `title-${i}` },
+      el("h2", { id: `title-${i}` }, title),
+      ...blocks.flatMap((block) => DRAW[block.kind](block, content)),
+    ),
   );
   const links = content.sections.map(({ title }, i) => el("a", { href: `#part-${i}` }, title));
   document.getElementById("top").append(
@@ -48,7 +57,7 @@ function draw(content) {
     ...content.lead.map((sentence) => el("p", { class: "lead" }, sentence)),
     ...content.notes.map((note) => el("p", { class: "note" }, note)),
     ...[tiles(content.tiles)].flat(),
-    el("nav", {}, ...links),
+    el("nav", { "aria-label": "Parts of this page" }, ...links),
   );
   document.getElementById("main").append(...sections);
   addEventListener("beforeprint", () => {

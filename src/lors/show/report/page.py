@@ -12,7 +12,22 @@ from typing import Any
 
 __all__ = ["render"]
 
-SCRIPTS = ("dom.js", "charts.js", "gallery.js", "heatmap.js", "page.js")
+SCRIPTS = tuple(
+    f"{name}.js"
+    for name in (
+        "dom",
+        "save",
+        "zoom",
+        "pick",
+        "charts",
+        "plot",
+        "map",
+        "retrievals",
+        "gallery",
+        "heatmap",
+        "page",
+    )
+)
 
 
 def render(title: str, content: dict[str, Any]) -> str:

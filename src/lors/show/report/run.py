@@ -15,28 +15,38 @@ from lors.runs.folders import SET
 from lors.runs.opened import Run
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
+from lors.show.report.map import map_block, map_words
 from lors.show.report.measured import curves_section, recall_section
 from lors.show.report.pairs import PairView
+from lors.show.report.retrievals import retrieval_section
 from lors.show.report.similarity import in_words, matrix_of, mined_blocks
 
 __all__ = ["run_content"]
 
 
-def run_content(run: Run, path: Path) -> dict[str, Any]:
+def run_content(
+    run: Run, path: Path, projection: str = "pca", thorough: bool = False
+) -> dict[str, Any]:
     """Everything a page shows of a run.
 
     Args:
         run: the run, opened.
         path: where from: its folder, or a set alone.
+        projection: what the map is made by, ``pca`` or ``umap``.
+        thorough: whether to show what takes long to make, too.
     """
     similarity = matrix_of(run.distilled.pairs.similarity)
     view = PairView(run, similarity)
+    found = None if view.setting is None else retrieval_section(run, view.setting, thorough)
+    map_of_pairs = _map_section(view, projection)
     pairs = view.content()
     sections = [
         recall_section(run.results.rows),
-        curves_section(run.metrics),
+        found,
+        map_of_pairs,
         _pairs_section(view),
         _similarity_section(run.config, view.similarity),
+        curves_section(run.metrics),
         _facts_section(run),
         _again_section(run, path),
     ]
@@ -120,13 +130,21 @@ def _tiles(run: Run) -> Block:
     return blocks.tiles(*entries)
 
 
+def _map_section(view: PairView, projection: str) -> Block | None:
+    if view.setting is None:
+        return None
+    block = map_block(view.run, view.setting, view.count, view.album, projection)
+    return blocks.section("Map", blocks.text(*map_words(block, view.setting, projection)), block)
+
+
 def _pairs_section(view: PairView) -> Block:
     run, words = view.run, []
     selected = run.config.selection.kind is not None
     if run.distilled.given:
         words.append(
-            "The data are embeddings without images or captions: each pair is shown by the numbers "
-            "of the real rows that are nearest to it."
+            "The data are embeddings without images: each pair is shown by its place on the two "
+            "views of the map, from a ring where it began to a square where it is now, and by the "
+            "real rows that are nearest to it."
         )
     elif run.config.encoder.space == "features":
         words.append(

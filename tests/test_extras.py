@@ -1,0 +1,135 @@
+"""Without any extra, every command works or names the one that it lacks, with the line for pip."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+MODULES = {
+    *("IPython", "datasets", "matplotlib", "open_clip", "pandas", "pyarrow"),
+    *("tensorboard", "transformers", "wandb"),
+}
+"""What the extras bring; ``tests/test_source.py`` says that they are imported lazily."""
+
+HUB = ["data.source=huggingface", "data.name=owner/name"]
+BERT, CLIP = "encoder.text=transformers:owner/name", "encoder.text=open_clip:ViT-B-32/openai"
+TABLE = ["data.root=.", "data.annotations.images=x.parquet", "data.annotations.texts=x.parquet"]
+SHARDS = ["data.source=webdataset", "data.root=.", "data.annotations={train: x.tar}"]
+
+LACKING = {
+    "distill": [
+        (["distill", "tiny", *HUB], "huggingface"),
+        (["distill", "tiny", BERT], "transformers"),
+        (["distill", "tiny", CLIP], "open_clip"),
+        (["distill", "tiny", "trackers=tensorboard"], "tensorboard"),
+        (["distill", "tiny", "trackers=wandb"], "wandb"),
+        (["distill", "features", *TABLE], "huggingface"),
+    ],
+    "select": [(["select", "random", "features", *TABLE], "huggingface")],
+    "experts": [(["experts", "tiny", BERT], "transformers")],
+    "encode": [(["encode", "tiny", *SHARDS, CLIP, "--out", "shards"], "open_clip")],
+    "evaluate": [(["evaluate", "run/distilled.safetensors", *HUB], "huggingface")],
+    "compare": [
+        (["compare", "tiny", "--methods", "random", "--budgets", "8", BERT], "transformers")
+    ],
+    "figure": [(["figure", "spectrum", "run"], "figures")],
+    "plan": [(["plan", "tiny", CLIP], "open_clip")],
+    "check": [(["check", "tiny", *HUB], "huggingface")],
+    "analyze": [(["analyze", "variance", "tiny", *HUB], "huggingface")],
+}
+"""By command: calls that lack an extra, and its name."""
+
+WORKING = {
+    "report": ["report", "run"],
+    "export": ["export", "run", "--out", "export"],
+    "info": ["info", "run"],
+    "presets": ["presets", "tiny"],
+    "settings": ["settings", "distill"],
+    "check": ["check", "tiny"],
+    "doctor": ["doctor"],
+    "analyze": ["analyze", "spectrum", "run"],
+}
+
+ELSEWHERE = {"push"}
+"""Commands that are tested without the internet elsewhere, and need no extra."""
+
+
+def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:
+    """The exit code and the output of each command, in a process that cannot import extras."""
+    sys.modules.update(dict.fromkeys(MODULES))  # type: ignore[arg-type]
+    from lors.cli import main
+
+    answers = []
+    for words in commands:
+        sys.argv = ["lors", *words]
+        code: Any = 0
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+            except Exception as error:
+                code = repr(error)
+        answers.append((code, output.getvalue()))
+    return answers
+
+
+@pytest.fixture(scope="module")
+def answers(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, str]]:
+    """Of every command above, by its words; one process asks them all, as torch takes seconds."""
+    calls = [words for rows in LACKING.values() for words, _ in rows] + list(WORKING.values())
+    folder = tmp_path_factory.mktemp("bare")
+    shutil.copytree(tiny_run, folder / "run")
+    (folder / "x.parquet").write_bytes(b"PAR1")
+    tarfile.open(folder / "x.tar", "w").close()
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=json.dumps(calls),
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return {" ".join(call): each for call, each in zip(calls, json.loads(done.stdout), strict=True)}
+
+
+def test_every_command_is_tried() -> None:
+    from lors.cli import app
+
+    assert set(typer.main.get_command(app).commands) == {*LACKING, *WORKING, *ELSEWHERE}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rows", LACKING.values(), ids=LACKING)
+def test_a_command_that_lacks_an_extra_names_it(
+    rows: list[tuple[list[str], str]], answers: dict[str, tuple[Any, str]]
+) -> None:
+    for words, extra in rows:
+        code, output = answers[" ".join(words)]
+        assert code == 2, output
+        (error,) = (line for line in output.splitlines() if line.startswith("error: "))
+        assert error.endswith(f": pip install 'lors[{extra}]'")
+
+
+@pytest.mark.parametrize("words", WORKING.values(), ids=WORKING)
+def test_a_command_that_needs_no_extra_works(
+    words: list[str], answers: dict[str, tuple[Any, str]]
+) -> None:
+    code, output = answers[" ".join(words)]
+    assert code == 0, output
+
+
+if __name__ == "__main__":
+    json.dump(commands_without_extras(json.load(sys.stdin)), sys.stdout)
