@@ -136,8 +136,8 @@ def canonical(material: Material) -> Start:
     covariances, width = covariances_of(candidates), candidates.widths[0]
     directions = canonical_directions(covariances)
     if material.features and material.count < ENOUGH * directions.number():
-        joint = mixtures(directions, material.count, material.generator)
-        return Start(*material.encode(*candidates.sides(joint.numpy())), None)
+        mixed = mixtures(directions, material.count, material.generator)
+        return Start(*material.encode(*candidates.sides(mixed.numpy())), None)
     half = -(-material.count // 2)
     start = direction_pairs(material, candidates, directions.image[:half], directions.text[:half])
     if start.real is None or not material.frozen:
