@@ -13,10 +13,9 @@ import argparse
 import csv
 import re
 import statistics
-from dataclasses import replace
 from pathlib import Path
 
-from lors.comparison.render import Entry
+from lors.comparison.render import Entry, marked
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
@@ -108,8 +107,9 @@ def table(records: list[Record]) -> str:
         cells.setdefault(record["column"], {}).setdefault(record["row"], []).append(record)
     rows = [*SIZES, *sorted({record["row"] for record in records} - {*SIZES})]
     rows = [row for row in rows if any(row in found for found in cells.values())]
-    best = {
-        row: max(_entry(found.get(row, [])).mean or 0 for found in cells.values()) for row in rows
+    entries = {
+        row: dict(zip(cells, marked([_entry(cells[m].get(row, [])) for m in cells]), strict=True))
+        for row in rows
     }
     head = ["method", *rows, "seeds", *COSTS]
     lines = [head, ["---"] * len(head)]
@@ -118,7 +118,7 @@ def table(records: list[Record]) -> str:
         lines.append(
             [
                 method,
-                *(_recall(found.get(row, []), best[row]) for row in rows),
+                *(entries[row][method].text("**", "**") for row in rows),
                 " / ".join(str(len(runs) or "–") for runs in sizes),
                 *(_costs(sizes, *cost) for cost in COSTS.values()),
             ]
@@ -130,11 +130,6 @@ def _rank(found: dict[str, list[Record]], rows: list[str]) -> float:
     """A method's recall at the smallest size that it has."""
     means = (_entry(found.get(row, [])).mean for row in rows)
     return next(mean for mean in means if mean is not None)
-
-
-def _recall(runs: list[Record], best: float) -> str:
-    entry = _entry(runs)
-    return replace(entry, best=entry.mean == best).text("**", "**")
 
 
 def _costs(sizes: list[list[Record]], cost: str, digits: int) -> str:

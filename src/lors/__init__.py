@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from lors.evaluation.results import Results, Row
     from lors.runs.distill import distill
     from lors.runs.opened import Run
-    from lors.runs.pipeline import run
     from lors.sets.distilled import DistilledSet
     from lors.sets.loading import ClipLoss
     from lors.sets.synthetic import SyntheticPairs
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from lors.share.retriever import Retriever
     from lors.share.search import search
     from lors.show.report import write_report
+    from lors.show.run import run
     from lors.system.errors import InputError, LorsError
     from lors.system.progress import Progress
 
@@ -106,7 +106,7 @@ _HOMES = {
     "network": "encoders.own_by_name",
     "recall": "evaluation.recall",
     "register": "config.registering",
-    "run": "runs.pipeline",
+    "run": "show.run",
     "search": "share.search",
     "text_trunk": "encoders.own_by_name",
     "train_on": "evaluation.protocol",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -78,9 +79,13 @@ def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("COLUMNS", "200")
     assert call("experts", "tiny", monkeypatch=monkeypatch) == 0
     assert call("distill", "tiny", "evaluate.seeds=1", monkeypatch=monkeypatch) == 0
+    again = runner.invoke(app, ["distill", "tiny", "evaluate.seeds=1"]).output
+    assert "Nothing to do: the run in 'runs/tiny' is finished" in again
+    assert re.search(r"\d pairs reach \d+ % of what all 200 reach: a mean recall of", again)
     distilled = Path("runs/tiny/distilled.safetensors")
     result = runner.invoke(app, ["evaluate", str(distilled), "evaluate.epochs=2"])
     assert "IR@1" in result.output
+    assert "chance" in result.output
     described = runner.invoke(app, ["info", str(distilled)]).output
     assert "nf_resnet_tiny" in described
     assert "lowrank" in described
@@ -92,6 +97,21 @@ def test_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "iteration" in checkpoint
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--iterations", "5"], "It is a setting: write distill.iterations=5"),
+        (["--epochs=3"], "It is a setting: write experts.epochs=3 or evaluate.epochs=3"),
+        (["--nonsense"], "No such option: --nonsense"),
+    ],
+)
+def test_an_option_that_is_a_setting_is_answered_with_how_to_write_it(
+    words: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call("distill", "tiny", *words, monkeypatch=monkeypatch) == 2
+    assert hint in capfd.readouterr().err
+
+
 def test_compare_lists_runs_and_shows_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +121,7 @@ def test_compare_lists_runs_and_shows_a_table(
     options = ["--methods", "lors-wbce", "--budgets", "4,8", "--seeds", "1", "--jobs", "1"]
     quick = ["distill.iterations=1", "evaluate.seeds=1", "evaluate.epochs=2"]
     result = runner.invoke(app, ["compare", "tiny", *quick, *options])
-    assert "| 8 pairs |" in result.output
+    assert re.search(r"┃ +4 pairs ┃ +8 pairs ┃ +chance ┃", result.output)
     assert "| 4 pairs |" in (tmp_path / "runs/compare-tiny/table.md").read_text()
 
 
@@ -197,7 +217,7 @@ def test_sets_of_a_comparison_are_evaluated_with_another_trunk(
     assert "--image-weights belongs to --image-trunk" in capfd.readouterr().err
     more = ["--image-trunk", "resnet10t", "--first-seed", "3"]
     assert call(*command, *more, monkeypatch=monkeypatch) == 0
-    assert "| 8 pairs, on resnet10t |" in capfd.readouterr().out
+    assert "8 pairs, on resnet10t" in capfd.readouterr().out
     assert [run.name for run in Path("runs/compare-tiny-from-seed-3/runs").iterdir()] == [
         "8-pairs-random-seed-3"
     ]

@@ -58,14 +58,14 @@ def test_a_terminal_shows_what_is_loading(tmp_path: Path) -> None:
 
 
 def test_a_log_has_plain_lines_and_every_sentence(tmp_path: Path) -> None:
-    changes = ["experts.seed=20", "evaluate.seeds=1", "evaluate.epochs=2"]
+    changes = ["data.pairs.test=10", "evaluate.seeds=1", "evaluate.epochs=2"]
     command = ["distill", "tiny", *changes, "--no-references", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     lines = result.output.partition("Recall on the test split")[0].strip().splitlines()
     assert all(line[:7].replace(":", "").isdigit() and line.isascii() for line in lines)
     assert lines[0].partition(" ")[2] == LOADING
-    assert any("Second derivatives: " in line for line in lines)
+    assert any("The test split has 10 images, too few" in line for line in lines)
     assert any("Warning: " in line for line in lines)
     assert "\x1b" not in result.output
 

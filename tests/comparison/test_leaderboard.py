@@ -70,4 +70,4 @@ def test_added_records_replace_older_ones(tmp_path: Path, script: dict[str, Any]
     script["add"](tmp_path / "kept.csv", tmp_path / "new.csv")
     records = script["read"](tmp_path / "kept.csv")
     assert [record["mean"] for record in records] == ["2", "3", "6"]
-    assert "| LoRS | **3.7 ± 2.1** | 3 | 99 | 10 | – |" in script["table"](records)
+    assert "| LoRS | 3.7 ± 2.1 | 3 | 99 | 10 | – |" in script["table"](records)

@@ -180,6 +180,17 @@ def test_characters_that_yaml_takes_for_line_ends_survive() -> None:
     assert yaml.safe_load(config.yaml())["description"] == config.description
 
 
+def test_an_empty_mapping_clears_what_the_base_has(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(
+        "base: features\ndata: {root: here, annotations: {images: a.npy, texts: b.npy}}\n"
+    )
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"base: {tmp_path / 'base.yaml'}\ndata: {{annotations: {{}}}}\nexperts: {{}}\n")
+    config = load_config(path)
+    assert (config.data.annotations, config.data.root) == ({}, Path("here"))
+    assert config.experts == load_config("features").experts  # a whole section is not cleared
+
+
 @pytest.mark.parametrize("bases", [["demo"] * 200, ["tiny", "demo"] * 60])
 def test_endless_lists_of_bases_are_refused(tmp_path: Path, bases: list[str]) -> None:
     (tmp_path / "many.yaml").write_text(f"base: {bases}")

@@ -206,6 +206,10 @@ def test_what_cannot_be_read_at_all_gets_a_sentence(monkeypatch: pytest.MonkeyPa
         raise ConnectionError("Couldn't reach\nthe Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    monkeypatch.setattr("lors.system.hub.hub_answers", lambda: False)
+    with pytest.raises(InputError, match="'owner/data': it must be downloaded, and the Hugging"):
+        read_huggingface(DataConfig(name="owner/data"), Silent())
+    monkeypatch.setattr("lors.system.hub.hub_answers", lambda: True)
     with pytest.raises(InputError, match="dataset 'owner/data': Couldn't reach the Hub"):
         read_huggingface(DataConfig(name="owner/data"), Silent())
     monkeypatch.setitem(sys.modules, "datasets", None)

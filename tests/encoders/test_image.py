@@ -75,6 +75,7 @@ def test_a_hub_that_cannot_be_reached_is_a_sentence(monkeypatch: pytest.MonkeyPa
     def download(repository: str, file: str, revision: str | None) -> str:
         raise ConnectionError("no\nnetwork")
 
+    monkeypatch.setattr("lors.system.hub.hub_answers", lambda: True)
     monkeypatch.setattr(image, "hf_hub_download", download)
     with pytest.raises(InputError, match="cannot download the weights of 'resnet10t': no network"):
         image_trunk("resnet10t", "hub", 32)

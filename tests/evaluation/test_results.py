@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from lors.config import load_config
-from lors.evaluation.recall import METRICS
+from lors.evaluation.recall import METRICS, Recall
 from lors.evaluation.results import Results, Row, other_readings
-from lors.evaluation.statistic import Recalls, Statistic
+from lors.evaluation.statistic import Chance, Recalls, Statistic
 from lors.runs.folders import read_results, saved_results
 from lors.system.errors import InputError
 
@@ -135,7 +135,11 @@ def test_results_of_a_shorter_run_do_not_count(tmp_path: Path) -> None:
 
 
 def test_printed_results_are_a_table_with_a_column_for_each_row() -> None:
-    title, head, pairs, *lines = str(Results.model_validate(content())).splitlines()
+    *shown, sentence = str(Results.model_validate(content())).splitlines()
+    title, head, pairs, *lines = shown
+    assert sentence.startswith(
+        "1,200 pairs reach 91 % of what all 1,200 reach: a mean recall of 42.0"
+    )
     assert title == "Recall on the test split (%), epoch chosen on val"
     assert head.split("  ")[-1] == "distilled set"
     assert pairs.split() == ["pairs", "1,200", "1,200", "1,200"]
@@ -145,6 +149,20 @@ def test_printed_results_are_a_table_with_a_column_for_each_row() -> None:
     assert lines[-1].split("  ")[-1].strip() == "42.0 ± 0.5"
     assert len({len(line) for line in (head, pairs, *lines)}) == 1
     assert str(Results()) == "nothing has been measured yet"
+
+
+def test_a_table_ends_with_what_chance_reaches_if_a_row_knows_it() -> None:
+    values = content()
+    chance = Chance.of(Recall(1.0, 5.0, 10.0, 1.0, 5.0, 8.0))
+    values["rows"]["full data"]["chance"] = chance.content()
+    results = Results.model_validate(values)
+    assert results.content() == values
+    head, *_, mean = str(results).splitlines()[1:-1]
+    assert head.split()[-1] == "chance"
+    assert mean.split()[-1] == "5.0"
+    assert "where chance is 5.0." in str(results)
+    assert "<td>chance</td><td></td><td>1.0</td>" in results._repr_html_()
+    assert "; chance is 5.0" in str(results.full_data)
 
 
 def test_a_statistic_is_the_mean_and_the_deviation_of_a_sample() -> None:

@@ -14,7 +14,6 @@ from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
-from lors.system.progress import Silent
 from lors.system.seeding import generator
 
 
@@ -66,29 +65,17 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
     assert 0 < (mixed - full).norm() / full.norm() < 0.05
 
 
-class Said(Silent):
-    """Keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 def test_the_network_decides_how_second_derivatives_are_made() -> None:
-    def made(said: Said, *overrides: str) -> object:
-        matcher = matcher_of(setting_of(load_config("tiny", overrides), said))
+    def made(*overrides: str) -> object:
+        matcher = matcher_of(setting_of(load_config("tiny", overrides)))
         assert isinstance(matcher, TrajectoryMatcher)
         return matcher.derivative
 
-    said = Said()
-    derivative = made(said)
+    derivative = made()
     assert isinstance(derivative, partial)
     assert derivative.func is central
-    assert said.lines[-1].startswith("Second derivatives: central (")
-    assert made(Said(), "encoder.image=test_resnet") is double
-    assert made(Said(), "matching.autocast=true") is double
+    assert made("encoder.image=test_resnet") is double
+    assert made("matching.autocast=true") is double
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:

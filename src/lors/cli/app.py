@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -19,7 +19,7 @@ from lors.system.stopping import INTERRUPTED
 __all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted", "without_plugins"]
 
 
-PLUGIN, HELP = "--plugin", "lors.help"
+PLUGIN, HELP, WORDS = "--plugin", "lors.help", "lors.words"
 
 
 def without_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -45,7 +45,7 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--plugin`` is an option of every command, and may stand anywhere."""
         plugins, others = without_plugins(args)
-        ctx.meta[HELP] = "--help" in others
+        ctx.meta[HELP], ctx.meta[WORDS] = "--help" in others, others
         return super().parse_args(ctx, [*plugins, *others])
 
     def invoke(self, ctx: Any) -> Any:
@@ -53,6 +53,30 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             end_interrupted(stop)
+        except Exception as error:
+            option = getattr(error, "option_name", None)
+            if isinstance(option, str) and hasattr(error, "message"):
+                error.message += _hint(option, ctx.meta[WORDS])
+            raise
+
+
+def _hint(option: str, words: Sequence[str]) -> str:
+    """What to write in the place of an option that does not exist, if a setting has its name.
+
+    >>> _hint("--iterations", ["distill", "demo", "--iterations", "5"])
+    '. It is a setting: write distill.iterations=5'
+    """
+    from lors.config.describing import sections
+
+    last = option.lstrip("-").replace("-", "_")
+    known = dict.fromkeys(setting.name for section in sections() for setting in section.settings)
+    fitting = [name for name in known if name.rpartition(".")[2] == last]
+    if not fitting:
+        return ""
+    given = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
+    given += [after for word, after in pairwise(words) if word == option and after[:1] != "-"]
+    value = given[0] if given else "VALUE"
+    return f". It is a setting: write {' or '.join(f'{name}={value}' for name in fitting)}"
 
 
 app = typer.Typer(

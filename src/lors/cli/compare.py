@@ -16,7 +16,8 @@ from lors.cli.display import LOADING, PREPARING, Display
 from lors.system.errors import InputError, LorsError
 
 if TYPE_CHECKING:
-    from lors.comparison.results import Record
+    from lors.comparison.render import Line
+    from lors.comparison.results import Filled, Record
     from lors.comparison.table import Table as Comparison
 
 METHODS = "random,herding,k-center,mtt-vl,tesla-wbce,lors-wbce"
@@ -98,12 +99,13 @@ def compare(
 
         display.doing(PREPARING)
         every = range(first_seed, first_seed + seeds)
-        records = fill_table(chosen, out, every, changes, jobs, display).records
+        filled = fill_table(chosen, out, every, changes, jobs, display)
         if ranks.rank() > 0:
             return
-    typer.echo((out / "table.md").read_text("utf-8"))
-    problems = _failures(records)
-    console.print(f"All results are in {escape(str(out))}: results.csv, table.tex", soft_wrap=True)
+    _print_tables(filled)
+    problems = _failures(filled.records)
+    where = f"All results are in {escape(str(out))}: table.md, table.tex, results.csv"
+    console.print(where, soft_wrap=True)
     with Display("writing the report") as display:
         try:
             page = end_with_report(out, display)
@@ -129,6 +131,38 @@ def _chosen(
         raise InputError("a table has its own CONFIG: give only overrides")
     chosen = comparison.narrowed(comparison.load_table(table, scale), _names(methods), sizes)
     return chosen, "-".join([table, scale, *_names(methods), *map(str, sizes)])
+
+
+def _print_tables(filled: Filled) -> None:
+    """The mean recalls with those of chance, and the time; methods are lines, as they are many."""
+    from lors.comparison.results import chance_line, lines, reference_note
+    from lors.comparison.verdict import in_one_sentence
+
+    table, records, references = filled.table, filled.records, filled.references
+    if table.measure == "seconds":
+        _print_lines(table, "Seconds per iteration", lines(table, records, "seconds_per_iteration"))
+    else:
+        mean = [*lines(table, records, "mean"), *chance_line(table, references)]
+        _print_lines(table, "Mean recall on the test split (%)", mean)
+        if any(record.seconds for record in records):
+            _print_lines(table, "Seconds to distil", lines(table, records, "seconds"))
+    for reference in references:
+        console.print(reference_note(reference, table), markup=False, highlight=False)
+    if sentence := in_one_sentence(filled):
+        console.print(sentence, style="bold", markup=False, highlight=False)
+
+
+def _print_lines(table: Comparison, title: str, found: Sequence[Line]) -> None:
+    grid = [["", *(column.label for column in table.columns)]]
+    grid += [[line.label, *(e.text("[bold]", "[/]") for e in line.entries)] for line in found]
+    if table.best_in == "row":
+        grid = [list(line) for line in zip(*grid, strict=True)]
+    shown = Table(title=title)
+    for place, head in enumerate(grid[0]):
+        shown.add_column(escape(head), justify="right" if place else "left")
+    for name, *cells in grid[1:]:
+        shown.add_row(escape(name), *cells)
+    console.print(shown, highlight=False)
 
 
 def _failures(records: Sequence[Record]) -> list[str]:

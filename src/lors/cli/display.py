@@ -34,19 +34,23 @@ STARTED = time.monotonic()
 
 def results_table(rows: Mapping[str, Row]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
-    from lors.evaluation.results import TITLE, other_readings
+    from lors.evaluation.results import CHANCE, TITLE, chance_of, other_readings
     from lors.evaluation.statistic import LABELS
 
     table = Table("", title=TITLE)
     for name in rows:
         table.add_column(name, justify="right")
-    table.add_row("pairs", *(str(row.pairs) for row in rows.values()))
-    table.add_row("storage in pairs", *(f"{row.storage:.2f}" for row in rows.values()))
+    least = chance_of(rows)
+    if least is not None:
+        table.add_column(CHANCE, justify="right")
+    table.add_row("pairs", *(f"{row.pairs:,}" for row in rows.values()))
+    table.add_row("storage in pairs", *(f"{row.storage:,.2f}" for row in rows.values()))
     table.add_row("trained with", *(row.note for row in rows.values()), end_section=True)
     for label in LABELS:
         table.add_row(
             label,
             *(str(row.recall.by_label()[label]) for row in rows.values()),
+            *([] if least is None else [f"{least.by_label()[label]:.1f}"]),
             style="bold" if label == "mean" else "",
             end_section=label in ("IR@10", "TR@10", "mean"),
         )

@@ -40,7 +40,8 @@ def info(
     """Describe an artefact: a set, an expert, a checkpoint, a run."""
     from lors.runs.info import describe
 
-    table = Table("", escape(str(path)))
+    console.print(str(path), style="bold", markup=False, highlight=False, soft_wrap=True)
+    facts = Table.grid("", "", padding=(0, 2))
     for name, value in describe(path).items():
-        table.add_row(escape(name), escape(str(value)))
-    console.print(table)
+        facts.add_row(f"  {escape(name)}", escape(str(value)))
+    console.print(facts, highlight=False)

@@ -163,7 +163,8 @@ def figure(
         console.print(table)
         return
     if run is None:
-        raise InputError(f"what to show? Give the folder of a run: lors figure {name} RUN")
+        what = "the table of 'lors analyze variance --out'" if name == "variance" else "a run"
+        raise InputError(f"what to show? Give {what}: lors figure {name} PATH")
     folder = out or (run if run.is_dir() else run.parent) / "figures"
     with Display(LOADING) as display:
         from lors.show.figures import make_figure

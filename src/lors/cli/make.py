@@ -81,7 +81,11 @@ def _run(
 
         display.doing(PREPARING)
         results = run(settings, out, display, references, data_parallel)
+    from lors.evaluation.results import in_one_sentence
+
     console.print(results_table(results.rows))
+    if sentence := in_one_sentence(results.rows):
+        console.print(sentence, style="bold", highlight=False)
     console.print(f"The set is {escape(str(out / SET))}", soft_wrap=True)
     with Display("writing the report") as display:  # a failure here takes no results away
         page = end_with_report(out, display)
@@ -179,3 +183,4 @@ def evaluate(
         display.doing(PREPARING)
         row = evaluate_set(distilled, changes, display)
     console.print(results_table({distilled.name: row}))
+    console.print(str(row), style="bold", highlight=False)

@@ -12,9 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from lors.comparison.results import Filled, Record, Reference, lines, reference_note
+from lors.comparison.results import Filled, Record, Reference, chance_line, lines, reference_note
 from lors.comparison.run import fill_table
 from lors.comparison.table import Table, Variant, method_variant
+from lors.comparison.verdict import in_one_sentence
 from lors.config.keywords import by_dotted_name
 from lors.config.methods import Method, add_method, find_method
 from lors.data.anything import as_pairs
@@ -92,7 +93,8 @@ class Comparison:
         return [column.label for column in self.filled.table.columns]
 
     def _grid(self) -> list[list[str]]:
-        shown = lines(self.filled.table, self.records, "mean")
+        table = self.filled.table
+        shown = [*lines(table, self.records, "mean"), *chance_line(table, self.full_data)]
         return [[line.label, *(e.text("**", "**") for e in line.entries)] for line in shown]
 
     def _notes(self) -> list[str]:
@@ -101,7 +103,7 @@ class Comparison:
         failed = [
             f"{r.row}, {r.column}, seed {r.seed}: {r.failed}" for r in self.records if r.failed
         ]
-        return notes + failed
+        return list(filter(None, [*notes, in_one_sentence(self.filled), *failed]))
 
     def __repr__(self) -> str:
         table = RichTable("mean recall", *self._labels())

@@ -16,7 +16,7 @@ from lors.data import Pairs
 from lors.evaluation.protocol import summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
-from lors.evaluation.statistic import MeanRecall, Recalls
+from lors.evaluation.statistic import Chance, MeanRecall, Recalls
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.setting import setting_of
@@ -55,8 +55,16 @@ def prepare(
                 artifacts.write_text(path, json.dumps(_plain(known), indent=2))
         rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
         columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
-        guessed = chance(setting.pairs.splits["test"].owner).mean
-        references.append(Reference(rows=rows, columns=columns, recall=known[key], chance=guessed))
+        least = Chance.of(chance(setting.pairs.splits["test"].owner))
+        references.append(
+            Reference(
+                rows=rows,
+                columns=columns,
+                recall=known[key],
+                chance=least.mean,
+                chances=least,
+            )
+        )
     return references
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lors.evaluation.statistic import plus_minus
 
-__all__ = ["Entry", "Line", "latex", "markdown"]
+__all__ = ["Block", "Entry", "Line", "latex", "markdown", "marked"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Entry:
         mean: over runs; none where there is no result.
         deviation: over runs; none for a single one.
         published: the paper's number, if it has one for this cell.
-        best: shown in bold.
+        best: better than all others by more than both deviations; shown in bold.
         digits: behind the point.
     """
 
@@ -40,6 +40,34 @@ class Entry:
         return text if self.published is None else f"{text} (paper {self.published:{form}})"
 
 
+def marked(entries: Sequence[Entry], lowest: bool = False) -> list[Entry]:
+    """The entries with the best marked, where its deviation overlaps with that of no other.
+
+    >>> [entry.best for entry in marked([Entry(40.7, 0.1), Entry(44.7, 0.2), Entry()])]
+    [False, True, False]
+    >>> [entry.best for entry in marked([Entry(40.7, 0.4), Entry(41.0, 0.2)])]
+    [False, False]
+
+    Args:
+        entries: those that compete. Of a single seed nothing is known, so that it is no best.
+        lowest: whether less is better.
+    """
+    known = sorted(
+        (e for e in entries if e.mean is not None), key=lambda e: e.mean or 0, reverse=not lowest
+    )
+    best = known[0] if len(known) > 1 and all(_apart(known[0], e) for e in known[1:]) else None
+    return [replace(entry, best=entry is best) for entry in entries]
+
+
+def _apart(one: Entry, other: Entry) -> bool:
+    """Whether two numbers differ by more than they deviate, as far as that is known."""
+    if one.mean is None or other.mean is None:
+        return False
+    if one.deviation is None or other.deviation is None:
+        return False
+    return abs(one.mean - other.mean) > one.deviation + other.deviation
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of a table: its head, and an entry per column."""
@@ -48,14 +76,22 @@ class Line:
     entries: Sequence[Entry]
 
 
+Block = tuple[str, Sequence[Line]]
+"""A heading, and the lines below it."""
+
+
 def markdown(
     title: str,
     columns: Sequence[str],
-    blocks: Sequence[tuple[str, Sequence[Line]]],
+    blocks: Sequence[Block],
     notes: Sequence[str],
 ) -> str:
     """A page with one table per block, each a heading and its lines."""
-    parts = [f"# {title}", "Mean ± deviation over seeds, best in bold.", *notes]
+    parts = [
+        f"# {title}",
+        "Mean ± deviation over seeds; the best is bold where no deviations overlap.",
+        *notes,
+    ]
     for heading, lines in blocks:
         table = [["", *columns], ["---"] * (len(columns) + 1)]
         table += [[line.label, *(e.text("**", "**") for e in line.entries)] for line in lines]

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from lors.comparison.render import Entry, Line, latex, markdown
+from lors.comparison.render import Block, Entry, Line, latex, markdown, marked
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
-from lors.evaluation.results import Results, Row
-from lors.evaluation.statistic import Finite, MeanRecall, Recalls, Value
+from lors.evaluation.results import CHANCE, Results, Row
+from lors.evaluation.statistic import Chance, Finite, MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
-__all__ = ["Filled", "Record", "Reference", "lines", "record_of", "reference_note", "write_results"]
+__all__ = [
+    "Filled",
+    "Record",
+    "Reference",
+    "chance_line",
+    "lines",
+    "record_of",
+    "reference_note",
+    "write_results",
+]
 
 RANKED = (*METRICS, "mean", "seconds_per_iteration")
 """What methods are compared by; the rest are costs."""
@@ -72,12 +81,14 @@ class Reference(Value):
         columns: labels.
         recall: of networks trained on the full data.
         chance: the mean recall of a random ranking.
+        chances: all its recalls.
     """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
     chance: Finite | None = None
+    chances: Chance | None = None
 
     @property
     def mean(self) -> float:
@@ -143,13 +154,16 @@ def write_results(
     artifacts.write_text(out / "results.json", json.dumps(everything, indent=2))
     notes = [reference_note(reference, table) for reference in references]
     columns = [column.label for column in table.columns]
+    blocks: list[Block]
     if table.measure == "seconds":
         every = lines(table, records, "seconds_per_iteration")
         blocks = [("Seconds per iteration", every)]
     else:
         by_metric = [lines(table, records, metric) for metric in METRICS]
         every = [line for row in zip(*by_metric, strict=True) for line in row]
-        blocks = [("Mean recall", lines(table, records, "mean")), ("All recalls", every)]
+        every += [line for metric in METRICS for line in chance_line(table, references, metric)]
+        mean = [*lines(table, records, "mean"), *chance_line(table, references)]
+        blocks = [("Mean recall", mean), ("All recalls", every)]
         costs = {
             "Storage, in plain pairs": "storage",
             "Seconds to distil": "seconds",
@@ -170,13 +184,26 @@ def lines(table: Table, records: Sequence[Record], metric: str) -> list[Line]:
     if table.best_in == "column":
         places = [list(column) for column in zip(*places, strict=True)]
     for rivals in places if metric in RANKED else ():
-        known = {(i, j): mean for i, j in rivals if (mean := grid[i][j].mean) is not None}
-        if len(known) > 1:
-            choose = min if table.measure == "seconds" else max
-            i, j = choose(known, key=lambda place: known[place])
-            grid[i][j] = replace(grid[i][j], best=True)
+        entries = marked([grid[i][j] for i, j in rivals], lowest=table.measure == "seconds")
+        for (i, j), entry in zip(rivals, entries, strict=True):
+            grid[i][j] = entry
     what = f", {metric_label(metric)}" if metric in METRICS else ""
     return [Line(row.label + what, line) for row, line in zip(table.rows, grid, strict=True)]
+
+
+def chance_line(table: Table, references: Sequence[Reference], metric: str = "mean") -> list[Line]:
+    """What a random ranking reaches in each column; no line where that is not known."""
+    known = [(r.columns, getattr(r.chances, metric)) for r in references if r.chances is not None]
+    if not known or table.measure == "seconds":
+        return []
+
+    def entry(column: str) -> Entry:
+        here = {value for columns, value in known if column in columns}
+        found = here or {value for _, value in known}  # other networks on the same data
+        return Entry(found.pop()) if len(found) == 1 else Entry()
+
+    what = f", {metric_label(metric)}" if metric in METRICS else ""
+    return [Line(CHANCE + what, [entry(column.label) for column in table.columns])]
 
 
 def _entry(table: Table, records: Sequence[Record], row: str, column: str, metric: str) -> Entry:

@@ -27,7 +27,7 @@ FILES = ("start", "own", "flickr8k", "flickr30k", "coco")
 def groups() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """The title of each group, and what each of its presets says itself, by name.
 
-    >>> groups()["Your own data"]["features"]["base"]
+    >>> groups()["Your data: embeddings or photos"]["features"]["base"]
     ['features-lors', 'hindsight']
     """
     texts = [package_data("lors.config", f"presets/{name}.yaml") for name in FILES]

@@ -14,10 +14,13 @@ __all__ = ["changed", "merged"]
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """The base with the changes put in, section by section.
 
-    Another matcher keeps the options of the one before that it has too.
+    Another matcher keeps the options of the one before that it has too. An empty mapping inside a
+    section, as in ``data: {annotations: {}}``, takes the place of what the base has there.
 
-    >>> merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
-    {'a': {'b': 1, 'c': 3}}
+    >>> merged({"a": {"b": 1, "c": {"d": 2}}}, {"a": {"b": 3}})
+    {'a': {'b': 3, 'c': {'d': 2}}}
+    >>> merged({"a": {"b": 1, "c": {"d": 2}}}, {"a": {"c": {}}})
+    {'a': {'b': 1, 'c': {}}}
     """
     result = dict(base)
     before, after = base.get("matching"), changes.get("matching")
@@ -26,9 +29,18 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         if isinstance(kind, str) and kind != before.get("kind", DEFAULT_MATCHER):
             kept = options_of(kind).model_fields
             base = {**base, "matching": {k: v for k, v in before.items() if k in kept}}
+    for section, own in changes.items():
+        both = isinstance(own, dict) and isinstance(base.get(section), dict)
+        result[section] = _within(base[section], own) if both else own
+    return result
+
+
+def _within(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A section with the changes put in."""
+    result = dict(base)
     for key, value in changes.items():
-        both = isinstance(value, dict) and isinstance(base.get(key), dict)
-        result[key] = merged(base[key], value) if both else value
+        both = value and isinstance(value, dict) and isinstance(base.get(key), dict)
+        result[key] = _within(base[key], value) if both else value
     return result
 
 

@@ -24,6 +24,7 @@ from lors.data.problems import IN_MEMORY, Problems, collecting
 from lors.data.source import Source
 from lors.files.digests import file_digests
 from lors.system.errors import InputError
+from lors.system.hub import hub_or_cache
 from lors.system.progress import Progress, Silent
 
 __all__ = ["SOURCE", "object_items", "read_huggingface"]
@@ -131,7 +132,16 @@ def _open_saved(datasets: Any, root: Path) -> Any:
 
 def _open_hub(datasets: Any, name: str) -> Any:
     name, _, subset = name.partition(":")
-    return datasets.load_dataset(name, subset or None)
+    with hub_or_cache() as answers:
+        try:
+            return datasets.load_dataset(name, subset or None)
+        except Exception:
+            if answers:
+                raise
+            raise ConnectionError(
+                "it must be downloaded, and the Hugging Face Hub does not answer; a local folder "
+                "is data.root=FOLDER"
+            ) from None
 
 
 def _caches(datasets: Any) -> list[Path]:

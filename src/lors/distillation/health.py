@@ -9,10 +9,11 @@ from typing import Any
 from lors.config import Config
 from lors.sets.synthetic import RATE_FLOOR, SyntheticPairs
 
-__all__ = ["Health", "near_chance"]
+__all__ = ["Health"]
 
 PATIENCE = 20
-CHANCE_FACTOR = 2.0
+CHANCE_FACTOR, ABOVE_CHANCE = 2.0, 0.1
+"""Near chance is less than twice it, and less than a tenth of the way from it to 100."""
 
 
 class Health:
@@ -50,11 +51,12 @@ class Health:
                 "the diagonal of S has turned negative: a pair counts as a non-pair; lower "
                 "distill.learning_rates.similarity",
             )
-        if "recall" in record and near_chance(record["recall"], self.chance):
+        near = min(CHANCE_FACTOR * self.chance, self.chance + ABOVE_CHANCE * (100 - self.chance))
+        if record.get("recall", near) < near:
             self._warn(
                 "recall",
                 f"the recall on val is {record['recall']:.2f}, near chance ({self.chance:.2f}): "
-                "networks learn nothing from the set",
+                "networks learn nothing from the set; raise distill.budget or distill.iterations",
             )
 
     def _look_at_loss(self, loss: float) -> None:
@@ -73,8 +75,3 @@ class Health:
         if about not in self._said:
             self._said.add(about)
             self._say(f"Warning: {text}.")
-
-
-def near_chance(recall: float, chance: float) -> bool:
-    """Whether a recall is hardly more than that of a network that knows nothing."""
-    return recall < CHANCE_FACTOR * chance

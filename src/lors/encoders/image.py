@@ -16,8 +16,9 @@ from torch import nn
 
 from lors.config import EncoderConfig
 from lors.encoders.own_parts import OWN_IMAGES
-from lors.encoders.weights import content_digest, refuse_pickle
+from lors.encoders.weights import content_digest, not_downloaded, refuse_pickle
 from lors.system.errors import InputError, out_of_memory, suggestion
+from lors.system.hub import hub_or_cache
 from lors.system.memory import check_fits
 from lors.system.registry import OWN
 from lors.system.seeding import global_seed
@@ -28,6 +29,7 @@ __all__ = [
     "frozen_trunk",
     "given_key",
     "has_batch_norm",
+    "hub_place",
     "image_trunk",
     "is_given",
     "native_size",
@@ -104,7 +106,7 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
     cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
     try:
-        file = _hub_file(name, cfg) if weights == "hub" else weights
+        file = _hub_file(name) if weights == "hub" else weights
         overlay = None if file is None else {"file": file, "custom_load": False}
         return timm.create_model(
             name,
@@ -127,18 +129,33 @@ def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
     return trunk.to(device).to(memory_format=torch.channels_last)
 
 
-def _hub_file(name: str, cfg: Any) -> str:
-    """The weights of a model on the Hub, as safetensors; timm would fall back to pickled ones."""
+def hub_place(name: str) -> tuple[str, str, str | None]:
+    """The repository, file and revision of a model's weights on the Hub.
+
+    Raises:
+        InputError: there are none, or none that can be read safely.
+    """
+    name = ALIASES.get(name, name)
+    cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     if cfg is None or not cfg.hf_hub_id:
         raise InputError(f"there are no safetensors weights of {name!r} on the Hub: give a file")
     repository, _, revision = cfg.hf_hub_id.partition("@")
     file = cfg.hf_hub_filename or "model.safetensors"
     refuse_pickle(file, f"{name!r} on the Hub")
-    try:
-        return hf_hub_download(repository, file, revision=revision or None)
-    except Exception as error:  # the client raises its own errors and those of its HTTP library
-        reason = " ".join(str(error).split())
-        raise InputError(f"cannot download the weights of {name!r}: {reason}") from None
+    return repository, file, revision or None
+
+
+def _hub_file(name: str) -> str:
+    """The weights of a model on the Hub, as safetensors; timm would fall back to pickled ones."""
+    repository, file, revision = hub_place(name)
+    with hub_or_cache() as answers:
+        try:
+            return hf_hub_download(repository, file, revision=revision)
+        except Exception as error:  # the client raises its own errors and those of its HTTP library
+            if not answers:
+                raise not_downloaded(repr(repository)) from None
+            reason = " ".join(str(error).split())
+            raise InputError(f"cannot download the weights of {name!r}: {reason}") from None
 
 
 def feature_size(trunk: nn.Module) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,10 +14,11 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from lors.config import EncoderConfig
-from lors.encoders.weights import check_width, content_digest, refuse_pickle
+from lors.encoders.weights import check_width, content_digest, not_downloaded, refuse_pickle
 from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, out_of_memory, suggestion
+from lors.system.hub import hub_or_cache
 from lors.system.progress import Progress
 
 __all__ = ["OpenClipText"]
@@ -70,15 +72,20 @@ class OpenClipText:
     @cached_property
     def model(self) -> Any:
         pretrained = self._tag if self.weights == "pretrained" else None
+        clip = _open_clip()
+        published = pretrained and clip.get_pretrained_cfg(self._architecture, pretrained)
         try:
-            if pretrained is not None:
-                _refuse_pickle(self._architecture, pretrained)
-            with torch.random.fork_rng():
-                torch.manual_seed(0)
-                model = _open_clip().create_model(self._architecture, pretrained=pretrained)
+            with hub_or_cache() if published else nullcontext(True) as answers:
+                if pretrained is not None:
+                    _refuse_pickle(self._architecture, pretrained)
+                with torch.random.fork_rng():
+                    torch.manual_seed(0)
+                    model = clip.create_model(self._architecture, pretrained=pretrained)
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             if out_of_memory(error):
                 raise
+            if not answers:
+                raise not_downloaded(f"open_clip:{self.name}") from None
             raise InputError(f"cannot load the open_clip model {self.name!r}: {error}") from None
         return model.eval()
 

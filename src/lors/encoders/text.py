@@ -73,8 +73,13 @@ class TrainableText(TextTrunk, Protocol):
 
 TEXT_TRUNKS: Registry[Any] = names.TEXT_TRUNKS
 
-KNOWN_SIZES = {"bert": 768, "distilbert": 768, "clip": 512}
-"""Of the paper's text trunks, known without loading them."""
+KNOWN_SIZES = {
+    "bert": 768,
+    "distilbert": 768,
+    "clip": 512,
+    "transformers:sentence-transformers/all-MiniLM-L6-v2": 384,
+}
+"""Of the text trunks that presets name, known without loading them."""
 
 
 def text_trunk_class(text: str) -> tuple[Any, str]:

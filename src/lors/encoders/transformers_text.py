@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,13 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
-from lors.encoders.weights import check_width, content_digest
+from lors.encoders.weights import check_width, content_digest, not_downloaded
 from lors.files.cache import fingerprint
 from lors.files.headers import NamedTrunk
 from lors.system.errors import InputError, LorsError, out_of_memory
+from lors.system.hub import hub_or_cache, on_hub
 from lors.system.progress import Progress
 
-__all__ = ["TextTower", "TransformersText"]
+__all__ = ["TextTower", "TransformersText", "library"]
 
 
 class TextTower(nn.Module):
@@ -136,7 +137,7 @@ class TransformersText:
 
     def _load(self, kind: str, **options: Any) -> Any:
         """Read a part of the model with one of transformers' classes; none of its code is run."""
-        part = getattr(_transformers(), kind)
+        part = getattr(library(), kind)
         with _loading(self.name):
             return part.from_pretrained(self.name, trust_remote_code=False, **options)
 
@@ -178,7 +179,7 @@ class TransformersText:
         Without pretrained weights, too, every copy starts the same: synthetic texts are embeddings
         in the space of its words.
         """
-        transformers = _transformers()
+        transformers = library()
         transformers.logging.disable_progress_bar()
         projected = self.pooling == "projected"
         kind = "CLIPTextModelWithProjection" if projected else "AutoModel"
@@ -242,12 +243,15 @@ def _loading(name: str) -> Iterator[None]:
         InputError: it is not there, or damaged.
     """
     try:
-        yield
+        with hub_or_cache() if on_hub(name) else nullcontext(True) as answers:
+            yield
     except LorsError:
         raise
     except Exception as error:  # on damaged files, transformers and tokenizers raise anything
         if out_of_memory(error):
             raise
+        if not answers:
+            raise not_downloaded(repr(name)) from None
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"cannot load the text trunk {name!r} ({reason}): give the path of a local folder as "
@@ -255,7 +259,12 @@ def _loading(name: str) -> Iterator[None]:
         ) from None
 
 
-def _transformers() -> Any:
+def library() -> Any:
+    """The package transformers.
+
+    Raises:
+        InputError: it is not installed.
+    """
     try:
         import transformers
     except ImportError:
@@ -268,7 +277,8 @@ def _transformers() -> Any:
 def _pooling(name: str) -> str:
     """What a sentence-transformers model says; the first token for any other."""
     try:
-        found = _transformers().utils.cached_file(name, "1_Pooling/config.json")
+        with hub_or_cache():
+            found = library().utils.cached_file(name, "1_Pooling/config.json")
     except OSError:
         return "cls"
     try:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from lors.system.errors import InputError
 
-__all__ = ["check_width", "content_digest", "refuse_pickle"]
+__all__ = ["LOCAL_FILES", "check_width", "content_digest", "not_downloaded", "refuse_pickle"]
 
 CHUNK = 2**20
+
+LOCAL_FILES = "encoder.image_weights=FILE.safetensors encoder.text=transformers:FOLDER"
+"""How to use weights that are here."""
 
 
 def refuse_pickle(file: str, what: str) -> None:
@@ -23,6 +26,14 @@ def refuse_pickle(file: str, what: str) -> None:
             f"{what}: {file!r} is not a .safetensors file, and no other is read, because weights "
             "in pickled files can run code: convert it with safetensors.torch.save_file"
         )
+
+
+def not_downloaded(what: str) -> InputError:
+    """What to say where weights are wanted of a Hub that does not answer."""
+    return InputError(
+        f"the weights of {what} must be downloaded, and the Hugging Face Hub does not answer: run "
+        f"the same command once while online, or use local files: {LOCAL_FILES}"
+    )
 
 
 def content_digest(path: Path) -> bytes:

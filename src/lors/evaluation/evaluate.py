@@ -23,7 +23,9 @@ from lors.evaluation.protocol import (
     snapshots,
     summarise,
 )
+from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
+from lors.evaluation.statistic import Chance
 from lors.evaluation.tuning import rates_label, trial
 from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
@@ -82,7 +84,7 @@ def _evaluated(
         )
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
-    return row_of(reached, len(distilled), distilled.storage(), note)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def evaluate(
@@ -197,16 +199,24 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
 
 
-def row_of(reached: list[Outcome], pairs: int, storage: float | None = None, note: str = "") -> Row:
+def row_of(
+    setting: Setting,
+    reached: list[Outcome],
+    pairs: int,
+    storage: float | None = None,
+    note: str = "",
+) -> Row:
+    """What networks of a setting reached on its test split, as a row of results."""
     return Row(
         pairs=pairs,
         storage=pairs if storage is None else storage,
         networks=len(reached),
         note=note,
         recall=summarise(reached),
+        chance=Chance.of(chance(setting.real["test"].owner)),
     )
 
 

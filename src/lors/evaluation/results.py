@@ -13,9 +13,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from lors.evaluation.frames import data_frame, html_table
-from lors.evaluation.statistic import LABELS, Finite, Recalls, Statistic, Value
+from lors.evaluation.statistic import LABELS, Chance, Finite, Recalls, Statistic, Value
 
 __all__ = [
+    "CHANCE",
     "DISTILLED",
     "FULL_DATA",
     "MADE",
@@ -25,12 +26,17 @@ __all__ = [
     "Readings",
     "Results",
     "Row",
+    "chance_of",
+    "in_one_sentence",
     "other_readings",
     "recall_table",
 ]
 
 FULL_DATA, RANDOM_PAIRS = "full data", "random pairs"
 """Names of the rows that a set is compared with."""
+
+CHANCE = "chance"
+"""Name of the line that says what a random ranking reaches; no row, as nothing was trained."""
 
 DISTILLED, SELECTED = "distilled set", "selected set"
 MADE = (DISTILLED, SELECTED)
@@ -69,6 +75,7 @@ class Row(Value):
         networks: how many were trained.
         note: the loss and rates they were trained with.
         readings: what they reach; ``recall`` in files.
+        chance: what a random ranking reaches on the same test split; None in older files.
 
     >>> seven = dict.fromkeys(("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean"), [42.0, 44.0])
     >>> recalls = Recalls(**{name: Statistic.of(values) for name, values in seven.items()})
@@ -86,6 +93,7 @@ class Row(Value):
     networks: int = Field(ge=0)
     note: str
     readings: Readings = Field(alias="recall")
+    chance: Chance | None = None
 
     @property
     def recall(self) -> Recalls:
@@ -108,9 +116,10 @@ class Row(Value):
         return html_table(recall_table({"set": self}), TITLE)
 
     def __str__(self) -> str:
+        least = "" if self.chance is None else f"; chance is {self.chance.mean:.1f}"
         return (
             f"mean recall {self.recall.mean} of {self.networks} networks, each trained on "
-            f"{self.pairs:,} pairs ({self.note})"
+            f"{self.pairs:,} pairs ({self.note}){least}"
         )
 
     __repr__ = __str__
@@ -160,12 +169,17 @@ class Results(Value):
         heads, *columns = recall_table(self.rows)  # a column for each row: it fits on a screen
         padded = [_padded(heads, str.ljust), *(_padded(column, str.rjust) for column in columns)]
         lines = map("  ".join, zip(*padded, strict=True))
-        return "\n".join([TITLE, *lines])
+        return "\n".join([TITLE, *(line.rstrip() for line in lines), *self._below()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(recall_table(self.rows), TITLE) if self.rows else html.escape(str(self))
+        if not self.rows:
+            return html.escape(str(self))
+        return html_table(recall_table(self.rows), TITLE, self._below())
+
+    def _below(self) -> list[str]:
+        return list(filter(None, [in_one_sentence(self.rows)]))
 
     def to_pandas(self) -> Any:
         """A data frame with a line for each row, and means and deviations as columns."""
@@ -204,7 +218,40 @@ def recall_table(rows: Mapping[str, Row]) -> list[list[str]]:
         [name, f"{row.pairs:,}", *map(str, row.recall.by_label().values())]
         for name, row in rows.items()
     )
-    return [["", "pairs", *LABELS], *lines]
+    least = chance_of(rows)
+    random = [] if least is None else [f"{value:.1f}" for value in least.by_label().values()]
+    return [["", "pairs", *LABELS], *lines, *([[CHANCE, "", *random]] if random else [])]
+
+
+def chance_of(rows: Mapping[str, Row]) -> Chance | None:
+    """What a random ranking reaches on the test split of rows, if one of them knows."""
+    return next((row.chance for row in rows.values() if row.chance is not None), None)
+
+
+def in_one_sentence(rows: Mapping[str, Row]) -> str:
+    """What the set that a run made is worth; empty if it was not measured.
+
+    >>> seven = ("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean")
+    >>> def row(pairs, mean):
+    ...     recalls = Recalls(**dict.fromkeys(seven, Statistic(mean=mean, std=0.0)))
+    ...     reached = Readings(chosen=recalls)
+    ...     return Row(pairs=pairs, storage=pairs, networks=1, note="", recall=reached)
+    >>> in_one_sentence({"full data": row(16_000, 42.8), "distilled set": row(92, 41.1)})
+    '92 pairs reach 96 % of what all 16,000 reach: a mean recall of 41.1 against 42.8.'
+    """
+    made = next((rows[name] for name in MADE if name in rows), None)
+    if made is None:
+        return ""
+    chance, full = chance_of(rows), rows.get(FULL_DATA)
+    least = "" if chance is None else f", where chance is {chance.mean:.1f}"
+    if chance is not None and made.mean <= chance.mean:
+        least = f", no more than chance ({chance.mean:.1f})"
+    if full is None or not full.mean:
+        return f"{made.pairs:,} pairs reach a mean recall of {made.mean:.1f}{least}."
+    return (
+        f"{made.pairs:,} pairs reach {100 * made.mean / full.mean:.0f} % of what all "
+        f"{full.pairs:,} reach: a mean recall of {made.mean:.1f} against {full.mean:.1f}{least}."
+    )
 
 
 def other_readings(rows: Mapping[str, Row]) -> dict[str, dict[str, Statistic]]:

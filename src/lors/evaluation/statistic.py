@@ -8,9 +8,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lors.evaluation.recall import METRICS, metric_label
+from lors.evaluation.recall import METRICS, Recall, metric_label
 
-__all__ = ["LABELS", "Finite", "MeanRecall", "Recalls", "Statistic", "Value", "plus_minus"]
+__all__ = [
+    "LABELS",
+    "Chance",
+    "Finite",
+    "MeanRecall",
+    "Recalls",
+    "Statistic",
+    "Value",
+    "plus_minus",
+]
 
 LABELS = (*map(metric_label, METRICS), "mean")
 """Of the six recalls and their mean, in the order of tables."""
@@ -67,6 +76,32 @@ class Statistic(Value):
 
     def __str__(self) -> str:
         return plus_minus(self.mean, self.std)
+
+
+class Chance(Value):
+    """What a random ranking reaches on average on a test split: six recalls and their mean.
+
+    >>> Chance.of(Recall(1.0, 5.0, 10.0, 1.0, 5.0, 8.0)).mean
+    5.0
+    """
+
+    ir1: Finite
+    ir5: Finite
+    ir10: Finite
+    tr1: Finite
+    tr5: Finite
+    tr10: Finite
+    mean: Finite
+
+    @classmethod
+    def of(cls, recall: Recall) -> Chance:
+        """As files hold it; see ``lors.evaluation.recall.chance``."""
+        return cls(**{name: getattr(recall, name) for name in (*METRICS, "mean")})
+
+    def by_label(self) -> dict[str, float]:
+        """All of them by the names of tables: IR@1, …, TR@10, mean."""
+        names = (*METRICS, "mean")
+        return {label: getattr(self, n) for label, n in zip(LABELS, names, strict=True)}
 
 
 class MeanRecall(Value):

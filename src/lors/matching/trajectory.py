@@ -215,6 +215,4 @@ class TrajectoryMatcher:
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.options.gradient == "exact"
         step = partial(inner_loss, self.flat, self.loss, self.options.autocast)
-        name, way, why = fitting_derivative(step, start, batch, start - target, carry)
-        setting.progress.say(f"Second derivatives: {name} ({why}).")
-        return way
+        return fitting_derivative(step, start, batch, start - target, carry)[1]

@@ -152,7 +152,8 @@ def configured(
     settings |= by_dotted_name(options or {}, chosen.matcher)
     asked = {name: settings[name] for name in chosen.settings if name in settings}
     changed = replace(chosen, settings={**chosen.settings, **asked})  # a caller's word counts
-    return load_config(preset, settings, changed)
+    own = method is None and scope == "heads"  # the presets of frozen trunks are of this method
+    return load_config(preset, settings, None if own else changed)
 
 
 def whole_number(value: Any, what: str) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lors.config import names
+from lors.evaluation.results import chance_of, in_one_sentence
 from lors.files.artifacts import open_artifact
 from lors.runs.folders import CONFIG, saved_results
 from lors.system.errors import InputError
@@ -27,9 +29,9 @@ def describe(path: Path) -> dict[str, Any]:
         shapes = {name: tuple(t.get_shape()) for name, t in tensors.items()}
         rates = handle.get_tensor("rates").tolist() if shapes.get("rates") == (2,) else []
     facts: dict[str, Any] = {"kind": header["kind"], "format": header["format"]}
+    facts["size"] = _size(path)
     if "config" in header:
-        facts |= _describe_set(header, shapes.get("texts", ())[1:])
-        facts["learned rates"] = ", ".join(f"{rate:.4g}" for rate in rates)
+        facts |= _describe_set(header, shapes, rates)
     if "encoder" in header:
         encoder = header["encoder"]
         facts["image trunk"] = f"{encoder['image']}, {encoder['image_size']} px"
@@ -37,27 +39,51 @@ def describe(path: Path) -> dict[str, Any]:
     if "origin" in header:
         facts |= {k: json.dumps(v) for k, v in header["origin"].items()}
     facts |= {k: header[k] for k in ("iteration", "best_recall") if k in header}
-    facts |= {f"tensor {name}": shape for name, shape in shapes.items()}
-    facts["bytes"] = f"{path.stat().st_size:,}"
+    if "config" not in header:
+        facts |= {f"tensor {name}": _shape(shape) for name, shape in shapes.items()}
     return facts
 
 
-def _describe_set(header: dict[str, Any], text_shape: tuple[int, ...]) -> dict[str, Any]:
+def _size(path: Path) -> str:
+    """The size of a file, for people.
+
+    >>> _size(Path(__file__)).split()[1]
+    'kB'
+    """
+    size = path.stat().st_size
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{-(-size // 1000)} kB"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return " × ".join(f"{side:,}" for side in shape) or "one number"
+
+
+def _describe_set(
+    header: dict[str, Any], shapes: dict[str, tuple[int, ...]], rates: list[float]
+) -> dict[str, Any]:
     config = header["config"]
-    encoder = config["encoder"]
+    encoder, protocol = config["encoder"], config["evaluate"]
+    similarity, space = config["similarity"], encoder["space"]
+    unit = "features" if space == "features" else "pixels"
+    kind = similarity["kind"]
     return {
-        "pairs": f"{header['pairs']}, storage of {header['storage']:.2f} plain pairs "
-        f"(budget {config['distill']['budget']})",
-        "data": config["data"]["source"],
-        "image trunk": header["image_trunk"].replace("|", ", "),
-        "scope, space": f"{encoder['scope']}, {encoder['space']}",
-        "text trunk": f"{header['text_trunk']['kind']}, a text is {text_shape}",
-        "normalisation": f"mean {header['mean']}, std {header['std']}",
+        "pairs": f"{header['pairs']:,}, in the storage of {header['storage']:.2f} plain pairs "
+        f"(budget {config['distill']['budget']:,})",
+        "an image": f"{_shape(shapes.get('images', ())[1:])} {unit}",
+        "a text": f"{_shape(shapes.get('texts', ())[1:])} numbers",
+        "similarity": f"{kind}, rank {similarity['rank']}" if kind == "lowrank" else kind,
+        "learned rates": ", ".join(
+            f"{rate:.4g} ({side})" for rate, side in zip(rates, ("image", "text"), strict=False)
+        ),
         "loss": config["loss"],
-        "similarity": ", ".join(f"{k} {v}" for k, v in config["similarity"].items()),
-        "protocol": ", ".join(f"{k} {v}" for k, v in config["evaluate"].items()),
+        "what trains": f"scope {encoder['scope']}",
+        "image trunk": f"{header['image_trunk'].partition('|')[0]}, {encoder['image_size']} px",
+        "text trunk": header["text_trunk"]["kind"],
+        "data": config["data"]["source"],
+        "protocol": f"{protocol['epochs']} epochs, batches of {protocol['batch_size']}, "
+        f"{protocol['seeds']} networks",
         "seed": config["seed"],
-        "points to": ", ".join(_places(config)) or "nothing outside",
+        "points to": "\n".join(_places(config)) or "nothing outside",
         "versions": ", ".join(f"{k} {v}" for k, v in header["versions"].items()),
     }
 
@@ -75,8 +101,12 @@ def _places(config: dict[str, Any]) -> list[str]:
 def _describe_run(path: Path) -> dict[str, Any]:
     if not (path / CONFIG).is_file():
         raise InputError(f"{str(path)!r} is not a run directory: it holds no {CONFIG}")
+    results = saved_results(path)
     facts: dict[str, Any] = {"kind": "run directory"}
-    facts |= {f"file {f.name}": f"{f.stat().st_size:,} bytes" for f in sorted(path.iterdir())}
-    for name, row in saved_results(path).rows.items():
-        facts[f"mean recall, {name}"] = str(row.recall.mean)
-    return facts
+    for name, row in results.rows.items():
+        facts[f"mean recall, {name}"] = f"{row.recall.mean} ({row.pairs:,} pairs)"
+    if (least := chance_of(results.rows)) is not None:
+        facts["mean recall, chance"] = f"{least.mean:.1f}"
+    facts["in short"] = in_one_sentence(results.rows) or "not evaluated yet"
+    files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    return facts | {file.name: _size(file) for file in files}

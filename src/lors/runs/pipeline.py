@@ -14,7 +14,7 @@ import numpy as np
 from lors.config import Config, SimilarityConfig, load_config
 from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
-from lors.distillation.health import Health, near_chance
+from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
 from lors.evaluation.evaluate import row_of, set_row
 from lors.evaluation.recall import chance
@@ -38,6 +38,7 @@ from lors.runs.folders import (
     skipped_file,
 )
 from lors.runs.logbook import Logbook
+from lors.runs.small_data import say_what_is_small
 from lors.selection import select
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
@@ -100,6 +101,11 @@ def run(
     wanted = [*(REFERENCES if references else ()), *([row] if evaluate else ())]
     results = _known_results(out, config)
     if wanted and all(name in results for name in wanted):
+        if progress is not None:
+            progress.say(
+                f"Nothing to do: the run in {str(out)!r} is finished, and these are its results. "
+                "To repeat it, choose another folder."
+            )
         return results
     check_trackers(config.trackers)
     with keeping_skipped() as skipped:
@@ -175,18 +181,11 @@ def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     config = setting.config
     if name == FULL_DATA:
         note = f"nce, {rates_label(config.experts.rates())}"
-        row = row_of(full_data(setting), len(setting.real["train"]), note=note)
-    elif name == RANDOM_PAIRS:
+        return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
+    if name == RANDOM_PAIRS:
         reached, best = random_pairs(setting)
-        row = row_of(reached, config.distill.budget, note=str(best))
-    else:
-        row = set_row(setting, made)
-    least = chance(setting.real["test"].owner).mean
-    if near_chance(row.mean, least):
-        setting.progress.say(
-            f"Warning: the recall of {name} is {row.mean:.2f}, near chance ({least:.2f})."
-        )
-    return row
+        return row_of(setting, reached, config.distill.budget, note=str(best))
+    return set_row(setting, made)
 
 
 def _distil(
@@ -202,6 +201,7 @@ def _distil(
             f"of {state.synthetic.storage():.0f}; distill.one_batch=false makes as many as the "
             "budget holds."
         )
+    say_what_is_small(setting)
     idle = ranks.size() - state.trajectories
     if idle > 0 and not setting.data_parallel:
         setting.progress.say(

@@ -15,7 +15,7 @@ from lors.losses import LOSSES, Loss
 from lors.system.devices import find_device
 from lors.system.errors import InputError
 
-__all__ = ["NO_PIXELS", "OTHER_TEXTS", "resolve"]
+__all__ = ["NO_PIXELS", "OTHER_TEXTS", "resolve", "small_budget"]
 
 OTHER_TEXTS = (
     "the texts of this set are embeddings of another text trunk: evaluate it with the one it was "
@@ -41,6 +41,15 @@ def resolve(config: Config) -> Config:
     check_own(config.encoder, size)
     encoder = config.encoder.model_copy(update={"image_size": size})
     return config.model_copy(update={"encoder": encoder})
+
+
+def small_budget(pairs: int) -> int:
+    """A budget that suits so few training pairs: a tenth, but 20 if that is at most half.
+
+    >>> small_budget(40), small_budget(160), small_budget(480)
+    (20, 20, 48)
+    """
+    return max(2, pairs // 10, min(20, pairs // 2))
 
 
 def _native_size(encoder: EncoderConfig) -> int:

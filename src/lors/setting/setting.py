@@ -24,6 +24,7 @@ from lors.encoders import (
     build_text_trunk,
     embed_once,
 )
+from lors.encoders.downloads import announce_downloads
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
@@ -31,7 +32,6 @@ from lors.encoders.image import (
     feature_size,
     frozen_trunk,
     given_key,
-    has_batch_norm,
     trunk_key,
 )
 from lors.encoders.own import check_network, network_key
@@ -39,7 +39,7 @@ from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
-from lors.setting.resolve import NO_PIXELS, OTHER_TEXTS, resolve
+from lors.setting.resolve import NO_PIXELS, OTHER_TEXTS, resolve, small_budget
 from lors.system import ranks
 from lors.system.devices import find_device
 from lors.system.errors import InputError
@@ -100,8 +100,8 @@ class Setting:
         train = self.pairs.splits["train"]
         if like is None and len(train) < config.distill.budget:
             raise InputError(
-                f"the training split has {len(train)} pairs, fewer than distill.budget "
-                f"({config.distill.budget}): lower the budget"
+                f"the training split has {len(train)} pairs, fewer than distill.budget ("
+                f"{config.distill.budget}): try distill.budget={small_budget(len(train))}"
             )
         if self.given and config.encoder.space != "features":
             raise InputError(NO_PIXELS)
@@ -118,8 +118,10 @@ class Setting:
         """
         config = self.config
         decode = pairs.find(config.data, self.progress)
-        of_data = text_trunk_class(config.encoder.text)[0].fitted
-        of_data = of_data or SOURCES[config.data.source].features
+        given = SOURCES[config.data.source].features
+        of_data = given or text_trunk_class(config.encoder.text)[0].fitted
+        if not given:
+            announce_downloads(config.encoder, self.progress)
         text_trunk = None if of_data else build_text_trunk(config.encoder, [])
         return decode(config.encoder.size()), text_trunk
 
@@ -225,10 +227,7 @@ class Setting:
     @cached_property
     def flat(self) -> FlatModel:
         """The dual encoder as a function of its parameters."""
-        model = self.model("flat")
-        if has_batch_norm(model):
-            self.progress.say("The image trunk has batch norm: its statistics stay frozen.")
-        return FlatModel(model)
+        return FlatModel(self.model("flat"))
 
     def real_batch(self, generator: torch.Generator, size: int | None) -> tuple[Tensor, Tensor]:
         """Drawn real pairs, each with one drawn caption.

@@ -10,6 +10,7 @@ import huggingface_hub as hub
 from lors.runs.opened import Run
 from lors.share.export import export
 from lors.system.errors import InputError, LorsError
+from lors.system.hub import hub_answers
 
 __all__ = ["push"]
 
@@ -40,6 +41,11 @@ def push(run: Run, repo: str, private: bool = False) -> str:
     """
     if hub.get_token() is None:
         raise InputError("nobody is logged in to the Hub: run 'hf auth login', or set HF_TOKEN")
+    if not hub_answers():
+        raise LorsError(
+            f"cannot push to {repo!r}: the Hugging Face Hub does not answer. The same command "
+            "tries again; 'lors export' writes the same files to a folder"
+        )
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "export"
         export(run, folder)

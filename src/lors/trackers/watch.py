@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lors.evaluation.results import Row
+from lors.evaluation.results import CHANCE, Row, chance_of
 from lors.evaluation.statistic import LABELS
 from lors.sets.distilled import DistilledSet
 from lors.sets.pixels import as_pixels
@@ -102,7 +102,9 @@ class Watch:
 
 
 def _recalls(rows: Mapping[str, Row]) -> list[tuple[str | float, ...]]:
-    return [
+    recalls: list[tuple[str | float, ...]] = [
         (name, row.pairs, row.storage, *(s.mean for s in row.recall.by_label().values()))
         for name, row in rows.items()
     ]
+    least = chance_of(rows)
+    return recalls if least is None else [*recalls, (CHANCE, 0, 0, *least.by_label().values())]

@@ -94,7 +94,9 @@ def test_methods_in_rows_compete_within_columns(tmp_path: Path) -> None:
         rows=(Variant(label="A"), Variant(label="B")),
         columns=(Variant(label="x", preset="tiny"),),
     )
-    write_results(table, [record("A", "x", 0, 1.0), record("B", "x", 0, 2.0)], [], tmp_path)
+    records = [record("A", "x", seed, 1.0) for seed in (0, 1)]
+    records += [record("B", "x", seed, 2.0) for seed in (0, 1)]
+    write_results(table, records, [], tmp_path)
     (bars,) = blocks_of(comparison_content(tmp_path), "bars")
     (group,) = bars["groups"]
     assert group["title"] == "x"

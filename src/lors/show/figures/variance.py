@@ -18,6 +18,11 @@ LABELS = {"pairs": "pairs, total", "labelled": "labelled, within classes"}
 
 def make(table: Path) -> Drawing:
     """Bars from what ``lors analyze variance --out TABLE`` wrote, one panel per encoder."""
+    if not table.is_file():
+        raise InputError(
+            f"{str(table)!r} is not a table of variances: make one with 'lors analyze variance "
+            "CONFIG --out variance.csv', then 'lors figure variance variance.csv'"
+        )
     rows = read_rows(table, COLUMNS)
     encoders = list(dict.fromkeys(row["encoder"] for row in rows))
     if not rows or not all(_is_variance(row) for row in rows):
