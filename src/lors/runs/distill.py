@@ -138,10 +138,13 @@ def configured(
         raise InputError(
             f"encoder is a {type(encoder).__name__}: give lors.Encoder(image=…, text=…, scope=…)"
         )
+    options = options or {}
     settings = encoder.settings() if encoder is not None else {}
+    if (asked_scope := _asked(options, "encoder", "scope")) is not None:
+        settings["encoder.scope"] = asked_scope
     pixels = model is not None and not real.features  # which then are what the model takes
     scope = settings.setdefault("encoder.scope", "image" if pixels else "heads")
-    preset = PRESETS["features" if real.features else scope]
+    preset = PRESETS.get("features" if real.features else scope, "photos")
     chosen = find_method(method or ("hindsight" if scope == "heads" else "lors"))
     settings |= {f"data.{name}": value for name, value in real.settings.items()}
     settings["distill.budget"] = pairs
@@ -149,7 +152,7 @@ def configured(
         settings["encoder.network"] = own_network(model)
     if loss is not None:
         settings["loss"] = named_loss(loss)
-    settings |= by_dotted_name(options or {}, chosen.matcher)
+    settings |= by_dotted_name(options, chosen.matcher)
     asked = {name: settings[name] for name in chosen.settings if name in settings}
     changed = replace(chosen, settings={**chosen.settings, **asked})  # a caller's word counts
     own = method is None and scope == "heads"  # the presets of frozen trunks are of this method
@@ -172,10 +175,15 @@ def whole_number(value: Any, what: str) -> int:
 
 
 def skips_bad(options: Mapping[str, Any]) -> bool:
-    """Whether keywords ask to leave out bad rows, under any of the names of the setting."""
-    section = options.get("data")
-    inside = section.get("skip_bad") if isinstance(section, Mapping) else None
-    return bool(options.get("skip_bad") or options.get("data.skip_bad") or inside)
+    """Whether keywords ask to leave out bad rows."""
+    return bool(_asked(options, "data", "skip_bad"))
+
+
+def _asked(options: Mapping[str, Any], section: str, name: str) -> Any:
+    """What keywords give for a setting, under any of its names; None if they do not."""
+    within = options.get(section)
+    inside = within.get(name) if isinstance(within, Mapping) else None
+    return options.get(name, options.get(f"{section}.{name}", inside))
 
 
 @contextmanager
