@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+collect_ignore = ["conftest.py"]  # which holds no examples
+
 QUICK: dict[str, Any] = {
     "iterations": 2,
     "rank": 1,

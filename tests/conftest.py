@@ -25,6 +25,8 @@ from lors.setting import Setting, setting_of
 hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("lors")
 
+collect_ignore = ["user_code.py"]  # read by mypy; importing it would register its things
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

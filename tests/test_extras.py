@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.abc
 import io
 import json
 import os
@@ -65,9 +66,17 @@ ELSEWHERE = {"push", "search", "serve"}
 """Commands that need no extra of their own and are tested elsewhere."""
 
 
+class Absent(importlib.abc.MetaPathFinder):
+    """Says that the modules of the extras are not there."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name.partition(".")[0] in MODULES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:
     """The exit code and the output of each command, in a process that cannot import extras."""
-    sys.modules.update(dict.fromkeys(MODULES))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Absent())
     from lors.cli import main
 
     answers = []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import lors
 from benchmarks.scales import KINDS, latent_pairs
 
-QUICK = {
+QUICK: dict[str, Any] = {
     "iterations": 30,
     "evaluate_every": 30,
     "experts": {"count": 2, "epochs": 5},

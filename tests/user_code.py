@@ -130,4 +130,6 @@ def ran(out: Path) -> Path:
     images, texts = test.embed(model)
     same = lors.recall(images, texts, torch.from_numpy(test.owner)) == lors.measure(model, test)
     print(results.distilled.mean, same, lors.__version__)
+    found = lors.search(out, "a red circle", count=3)
+    print([(match.name, match.score) for match in found])
     return lors.write_report(out)

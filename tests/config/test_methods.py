@@ -85,7 +85,8 @@ def test_a_method_on_features_has_no_trace_of_hindsight() -> None:
         assert getattr(lors, section) == getattr(base, section)
     traces = [name for name in find_method("hindsight").defaults if not name.startswith("matching")]
     same = {name for name in traces if value(lors, name) == value(hindsight, name)}
-    assert same <= {"loss", "similarity.kind", "distill.checkpoint_every"}  # LoRS's too
+    shared = {"loss", "similarity.kind", "distill.evaluate_every", "distill.checkpoint_every"}
+    assert same <= shared  # LoRS's too
 
 
 def test_defaults_may_be_overridden_and_what_makes_a_method_may_not() -> None:

@@ -42,6 +42,7 @@ def test_every_setting_keeps_its_value(kind: str) -> None:
     for options in (then, now):  # those that the matcher has not are gone
         options["matching"] = {name: options["matching"][name] for name in now["matching"]}
     then["encoder"]["network"], then["data"]["skip_bad"] = None, False  # which came later
+    then["similarity"]["share"], then["distill"]["patience"] = None, 0
     assert now == then
     assert config.matching.kind == kind
 

@@ -139,13 +139,15 @@ def experts(
     with Display(LOADING) as display:
         from lors.experts import experts_of
         from lors.setting import setting_of
+        from lors.share.trunk import check_image_trunk_file, write_image_trunk
+        from lors.system import ranks
 
         display.doing(PREPARING)
+        if trunk is not None:
+            check_image_trunk_file(settings, trunk)
         setting = setting_of(settings, display, data_parallel=data_parallel)
         store = experts_of(setting)
-        if trunk is not None:
-            from lors.share.trunk import write_image_trunk
-
+        if trunk is not None and ranks.rank() == 0:
             write_image_trunk(setting, trunk)
     console.print(f"The experts are in {escape(str(store.folder))}", soft_wrap=True)
     if trunk is not None:

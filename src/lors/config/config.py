@@ -118,6 +118,10 @@ class Config(Section):
         """Whether the set learns its inner rates; if not, they are tuned on val."""
         return self.selection.kind is None and self.matching.learns_rates
 
+    def similarity_within(self, pair_numbers: int) -> SimilarityConfig:
+        """What S is where a pair holds so many numbers: see ``similarity.share``."""
+        return self.similarity.within(pair_numbers, self.matching.parts())
+
     def most_pairs(self) -> int | None:
         """How many synthetic pairs there may be, whatever the budget; None: as many as it holds."""
         return self.evaluate.batch_size if self.distill.one_batch else None

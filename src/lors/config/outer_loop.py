@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from lors.config.names import SELECTIONS, STARTS
 from lors.config.types import LARGE, Count, Number, OuterRate, Part, Section
@@ -28,6 +28,12 @@ class LearningRates(Section):
     texts: OuterRate = Field(100.0, description="of the synthetic texts")
     similarity: OuterRate = Field(10.0, description="of ω, L and R, or of S")
     rates: OuterRate = Field(0.01, description="of the two inner learning rates")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, values: Any) -> Any:
+        """``auto`` for all."""
+        return dict.fromkeys(cls.model_fields, values) if values == "auto" else values
 
 
 class DistillConfig(Section):

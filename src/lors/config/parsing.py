@@ -68,7 +68,7 @@ def package_data(room: str, path: str) -> Any:
     """What a YAML file that comes with the package holds.
 
     >>> package_data("lors.config", "presets/own.yaml")["title"]
-    'Your own data'
+    'Your data: embeddings or photos'
     """
     return yaml.load((files(room) / path).read_text("utf-8"), CSafeLoader)
 

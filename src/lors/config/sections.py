@@ -178,15 +178,19 @@ class SimilarityConfig(Section):
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
 
-    def within(self, pair_numbers: int) -> SimilarityConfig:
+    def within(self, pair_numbers: int, least: int = 1) -> SimilarityConfig:
         """The same with the rank that ``share`` leaves where a pair holds so many numbers.
+
+        Args:
+            pair_numbers: numbers in an image and a text.
+            least: the rank is not lowered below this.
 
         >>> SimilarityConfig(rank=40, alpha=12, share=0.125).within(32).rank
         2
         """
         if self.share is None:
             return self
-        rank = min(self.rank, max(1, int(self.share * pair_numbers / 2)))
+        rank = min(self.rank, max(least, int(self.share * pair_numbers / 2)))
         return self.model_copy(update={"rank": rank, "alpha": self.alpha * rank / self.rank})
 
 

@@ -21,7 +21,8 @@ def sentence(error: ValidationError, model: type[BaseModel], prefix: str = "") -
         prefix: of the names of its settings, as in ``"matching."``.
     """
     problem = error.errors()[0]
-    where = shortened(prefix + ".".join(str(step) for step in problem["loc"]))
+    steps = [str(step) for step in problem["loc"] if "[" not in str(step)]  # not parts of a union
+    where = shortened(prefix + ".".join(steps))
     if problem["type"] == "extra_forbidden":
         *sections, name = problem["loc"]
         section: Any = model

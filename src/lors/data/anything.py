@@ -104,7 +104,7 @@ def _is_parts(data: Any) -> bool:
 def _refuse(what: str, **given: Any) -> None:
     """Refuse arguments that would have no effect."""
     for name, value in given.items():
-        if value is not None and len(value):
+        if value is not None and not (hasattr(value, "__len__") and len(value) == 0):
             raise InputError(f"{name} cannot be given with {what}")
 
 

@@ -138,7 +138,7 @@ def evaluate(
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
             return _evaluated(made, changes, shown)
-        skip_bad = bool(options.get("skip_bad"))
+        skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
             splits["val"] = as_pairs(val, progress=shown, skip_bad=skip_bad)
@@ -148,7 +148,8 @@ def evaluate(
         for name, split in given.items():
             _check_split(made, name, split)
         every = {"train": given["test"], "val": given["test"], **given}
-        real = Pairs(splits["test"].settings, every)
+        left_out = [each for real in splits.values() for each in real.left_out]
+        real = Pairs(splits["test"].settings, every, left_out)
         values = {**made.config.model_dump(mode="json"), "data": real.settings}
         row = _evaluated(made, changes, shown, real, values)
         return (

@@ -130,6 +130,7 @@ class Results(Value):
 
     Args:
         iterations: of the distillation; None: nothing is known of the run.
+        ended_after: how many of them were done, less where validation recall no longer rose.
         seconds_to_distil: validation included; None for a selection.
         peak_memory: of making the set, in bytes.
         versions: of the software that made it.
@@ -148,6 +149,7 @@ class Results(Value):
     """
 
     iterations: Annotated[int, Field(ge=0)] | None = None
+    ended_after: Annotated[int, Field(ge=0)] | None = None
     seconds_to_distil: NotNegative | None = None
     peak_memory: Exact | NotNegative | None = None
     versions: Mapping[str, str] = {}
@@ -205,7 +207,7 @@ class Results(Value):
         """Of the distillation, validation included."""
         if self.seconds_to_distil is None or not self.iterations:
             return None
-        return self.seconds_to_distil / self.iterations
+        return self.seconds_to_distil / (self.ended_after or self.iterations)
 
     def with_row(self, name: str, row: Row) -> Results:
         """These results and one row more."""

@@ -107,11 +107,13 @@ def _summary(distilled: DistilledSet, rows: Mapping[str, Row]) -> str:
 
 def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, str]:
     config = public_config(distilled.config)
-    encoder, similarity = config.encoder, config.similarity
+    encoder = config.encoder
+    similarity = config.similarity_within(distilled.pairs.pair_numbers())
     if config.selection.kind is not None:
         method = f"selection by {config.selection.kind}"
     else:
-        method = f"{config.matching.kind} matching, {config.distill.iterations} iterations"
+        most = "at most " if config.distill.patience else ""
+        method = f"{config.matching.kind} matching, {most}{config.distill.iterations} iterations"
     image_rate, text_rate = distilled.rates
     return {
         "method": method,

@@ -122,6 +122,7 @@ def run(
             if start is not None:
                 made = _distil(setting, start, out, logbook, watch)
                 cost["seconds_to_distil"] = logbook.seconds()
+                cost["ended_after"] = logbook.reached()
             else:
                 made = _select(setting, out)
             cost["peak_memory"] = max(results.peak_memory or 0, peak_memory(setting.device))

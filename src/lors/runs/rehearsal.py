@@ -68,7 +68,7 @@ class Rehearsal:
         self.count = config.distill.budget
         if config.selection.kind is None:
             most = config.most_pairs()
-            similarity = config.similarity.within(self.numbers)
+            similarity = config.similarity_within(self.numbers)
             self.count = pairs_within(self.count, self.numbers, similarity, most)
         self.remarks: list[str] = []
         self.preparing = 0
@@ -127,7 +127,8 @@ class Rehearsal:
 
     def _start(self, count: int) -> SyntheticPairs:
         every, config = np.arange(count), self.setting.config
-        similarity = build_similarity(config.similarity, count, generator("rehearsal"))
+        what = config.similarity_within(self.numbers)
+        similarity = build_similarity(what, count, generator("rehearsal"))
         images, texts = self.setting.tensors_of(every, every)
         pairs = SyntheticPairs(images, texts, similarity, (INNER_RATE, INNER_RATE))
         return pairs.to(self.setting.device, self.setting.dtype)

@@ -69,7 +69,8 @@ def check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> No
         raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
     kind = SIMILARITIES.choose(config.similarity.kind)
     found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
-    wanted = kind.stored(config.similarity, count)
+    numbers = tensors["images"][0].numel() + tensors["texts"][0].numel()
+    wanted = kind.stored(config.similarity_within(numbers), count)
     if found != wanted:
         raise ValueError(
             f"a {config.similarity.kind} similarity of {count} pairs holds {wanted} numbers, "

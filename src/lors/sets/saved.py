@@ -58,7 +58,9 @@ def restored_parts(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
         groups[group if known else ""][rest if known else name] = tensor
     own = groups[""]
     check_pairs(config, count, own)
-    similarity = build_similarity(config.similarity, count).to(own["images"].dtype)
+    numbers = own["images"][0].numel() + own["texts"][0].numel()
+    similarity = build_similarity(config.similarity_within(numbers), count)
+    similarity = similarity.to(own["images"].dtype)
     pairs = SyntheticPairs(own["images"], own["texts"], similarity)
     pairs.load_state_dict(own)
     saved = header["text_trunk"]

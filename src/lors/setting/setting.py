@@ -282,7 +282,7 @@ class Setting:
         model, frozen = self.flat.model, self.frozen
         changes = {
             "loss": loss or self.config.loss,
-            "similarity": similarity or self.config.similarity.within(pairs.pair_numbers()),
+            "similarity": similarity or self.config.similarity,
             "trackers": (),  # who watched is no part of a set
         }
         return DistilledSet(

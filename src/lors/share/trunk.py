@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lors.config import Config
 from lors.encoders.dual import Side
 from lors.evaluation.references import full_data_model
 from lors.files.artifacts import write_tensors
 from lors.setting import Setting
 from lors.system.errors import InputError
 
-__all__ = ["write_image_trunk"]
+__all__ = ["check_image_trunk_file", "write_image_trunk"]
+
+
+def check_image_trunk_file(config: Config, path: str | Path) -> None:
+    """Refuse to write an image trunk that cannot be written, before any is trained.
+
+    Raises:
+        InputError: the image trunk is frozen, or is a module given in Python.
+    """
+    if config.encoder.scope == "heads":
+        raise InputError(
+            "the image trunk is frozen in scope heads: set encoder.scope=image to train one"
+        )
+    if config.encoder.network is not None:
+        raise InputError("a network given in Python is yours to save: only timm trunks are written")
+    if Path(path).suffix != ".safetensors":
+        raise InputError(f"{str(path)!r} must end in .safetensors")
 
 
 def write_image_trunk(setting: Setting, path: str | Path) -> None:
@@ -26,17 +43,9 @@ def write_image_trunk(setting: Setting, path: str | Path) -> None:
         path: a ``.safetensors`` file.
 
     Raises:
-        InputError: the image trunk is frozen, or is a module given in Python.
+        InputError: see ``check_image_trunk_file``.
     """
-    encoder = setting.config.encoder
-    if encoder.scope == "heads":
-        raise InputError(
-            "the image trunk is frozen in scope heads: set encoder.scope=image to train one"
-        )
-    if encoder.network is not None:
-        raise InputError("a network given in Python is yours to save: only timm trunks are written")
-    if Path(path).suffix != ".safetensors":
-        raise InputError(f"{str(path)!r} must end in .safetensors")
+    check_image_trunk_file(setting.config, path)
     side = full_data_model(setting).image
     assert isinstance(side, Side)
     weights = side[0].state_dict()

@@ -53,7 +53,7 @@ class Material:
         self.drawn: Real = images, real.draw_captions(images, self._rng)
         one = setting.tensors_of(images[:1], self.drawn[1][:1])
         numbers = sum(part.numel() for part in one)
-        similarity = config.similarity.within(numbers)
+        similarity = config.similarity_within(numbers)
         self.count = pairs_within(config.distill.budget, numbers, similarity, config.most_pairs())
         self.generator: torch.Generator = generator(config.seed, "noise")
         """Draws whatever a start leaves to chance."""

@@ -31,7 +31,7 @@ def first_similarity(
         count: N.
         real: the real pairs that these stand for, if for any.
     """
-    config = setting.config.similarity.within(pair_numbers)
+    config = setting.config.similarity_within(pair_numbers)
     if config.kind != "fixed":
         draw = generator(setting.config.seed, "similarity")
         built = build_similarity(config, count, draw)

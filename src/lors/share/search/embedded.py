@@ -53,6 +53,7 @@ def embedded_photos(
     if not places:
         return {}
     rows = torch.from_numpy(np.stack([known[keys[place]] for place in places]))
+    rows = rows.to(next(retriever.model.parameters()).device)
     with torch.no_grad():
         whole = rows if _is_whole(retriever) else retriever.model.embed_images(rows)
     return dict(zip(places, whole, strict=True))

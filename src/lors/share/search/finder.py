@@ -161,8 +161,11 @@ def search(
 ) -> list[Match]:
     """Find photos by words, with the model trained on the set of a run.
 
-    >>> search("runs/photos", "a dog on a beach", "~/pictures", count=1)  # doctest: +SKIP
-    [Match(place=17, name='2024/beach.jpg', score=0.41, caption='')]
+    >>> import lors
+    >>> _ = lors.run(lors.load_config("tiny"), "runs/tiny", False, references=False)
+    >>> found = search("runs/tiny", "a red circle", count=3, progress=False)
+    >>> len(found), found[0].score >= found[1].score, found[0].caption != ""
+    (3, True, True)
 
     Args:
         run: a run directory, a set, or a retriever; or one of them opened.

@@ -19,7 +19,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from PIL import Image
 
@@ -150,7 +150,7 @@ def open_in_browser(address: str) -> None:
 
 
 def _listening(port: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
-    server = ThreadingHTTPServer(("127.0.0.1", port), handler, bind_and_activate=False)
+    server = _Listener(("127.0.0.1", port), handler, bind_and_activate=False)
     server.daemon_threads = True
     server.allow_reuse_address = os.name != "nt"
     try:
@@ -160,6 +160,12 @@ def _listening(port: int, handler: type[BaseHTTPRequestHandler]) -> ThreadingHTT
         server.server_close()
         raise
     return server
+
+
+class _Listener(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # the browser has left
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -172,12 +178,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_ours():
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"Open this page by its own address.")
             return
-        address = urlsplit(self.path)
-        photo = PHOTO.fullmatch(address.path)
-        if address.path == "/":
+        path, _, query = self.path.partition("?")
+        photo = PHOTO.fullmatch(path)
+        if path == "/":
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.html)
-        elif address.path == "/search":
-            self._search(parse_qs(address.query).get("q", [""])[0])
+        elif path == "/search":
+            self._search(parse_qs(query).get("q", [""])[0])
         elif photo and int(photo[1]) < len(self.site.finder.photos):
             self._photo(int(photo[1]), SIDES[photo[2] or ""])
         else:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lors.config import Config
 from lors.evaluation.results import FULL_DATA, MADE, RANDOM_PAIRS
 from lors.files.artifacts import open_artifact
 from lors.runs.folders import SET
 from lors.runs.opened import Run
+from lors.sets.distilled import DistilledSet
 from lors.show.report import blocks
 from lors.show.report.blocks import Block
 from lors.show.report.map import map_block, map_words
@@ -45,7 +45,7 @@ def run_content(
         found,
         map_of_pairs,
         _pairs_section(view),
-        _similarity_section(run.config, view.similarity),
+        _similarity_section(run.distilled, view.similarity),
         curves_section(run.metrics),
         _facts_section(run),
         _again_section(run, path),
@@ -74,7 +74,7 @@ def _what_was_done(run: Run) -> str:
     if config.selection.kind is not None:
         return f"From {source}, {config.selection.kind} selection chose {count} real pairs."
     seconds = run.results.seconds_to_distil
-    how_long = f" in {config.distill.iterations:,} iterations"
+    how_long = f" in {run.results.ended_after or config.distill.iterations:,} iterations"
     how_long += f" and {duration(seconds)}" if seconds else ""
     return (
         f"From {source}, {count} synthetic pairs were distilled{how_long}; with their similarity "
@@ -159,8 +159,8 @@ def _pairs_section(view: PairView) -> Block:
     return blocks.section("Pairs", blocks.text(*words), {"kind": "gallery"})
 
 
-def _similarity_section(config: Config, matrix: np.ndarray) -> Block:
-    similarity = config.similarity
+def _similarity_section(distilled: DistilledSet, matrix: np.ndarray) -> Block:
+    similarity = distilled.config.similarity_within(distilled.pairs.pair_numbers())
     words = in_words(similarity.kind, min(similarity.rank, len(matrix)), similarity.alpha)
     return blocks.section("Similarity", blocks.text(words), *mined_blocks(matrix))
 
@@ -186,7 +186,7 @@ def _facts_section(run: Run) -> Block:
         ("versions", versions),
     ]
     if seconds:
-        each = seconds / config.distill.iterations
+        each = run.results.seconds_per_iteration
         entries.insert(1, ("time", f"{duration(seconds)}, {each:.3g} s per iteration"))
     return blocks.section("Storage and time", blocks.facts(*entries))
 
