@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
 import io
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +66,19 @@ ELSEWHERE = {"push", "search", "serve"}
 """Commands that need no extra of their own and are tested elsewhere."""
 
 
-class Absent(importlib.abc.MetaPathFinder):
-    """Says that the modules of the extras are not there."""
+class WithoutExtras(PathFinder):
+    """Finds what is installed, but not the modules of the extras."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
-        if name.partition(".")[0] in MODULES:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    @classmethod
+    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname.partition(".")[0] in MODULES:
+            return None
+        return super().find_spec(fullname, path, target)
 
 
 def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:
     """The exit code and the output of each command, in a process that cannot import extras."""
-    sys.meta_path.insert(0, Absent())
+    sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutExtras
     from lors.cli import main
 
     answers = []

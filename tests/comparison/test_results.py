@@ -7,7 +7,7 @@ import pytest
 
 from lors.comparison.results import Filled, Record, Reference, lines, write_results
 from lors.comparison.table import Table, Variant, load_table, scales, tables
-from lors.comparison.verdict import in_one_sentence
+from lors.comparison.verdict import verdict
 from lors.evaluation.recall import METRICS, Recall
 from lors.evaluation.statistic import Chance, MeanRecall, Statistic
 
@@ -72,7 +72,7 @@ def test_the_best_is_marked_only_where_deviations_do_not_overlap() -> None:
     close += [record("a", "y", s, v) for s, v in enumerate((12.0, 13.0))]
     (line,) = lines(table, close, "mean")
     assert not any(entry.best for entry in line.entries)
-    said = in_one_sentence(Filled(table, close, [REFERENCE]))
+    said = verdict(Filled(table, close, [REFERENCE]))
     assert said == (
         "a: y is ahead with a mean recall of 12.5 ± 0.7, 29 % of the full data's 43.2; deviations "
         "overlap."

@@ -136,7 +136,7 @@ def _chosen(
 def _print_tables(filled: Filled) -> None:
     """The mean recalls with those of chance, and the time; methods are lines, as they are many."""
     from lors.comparison.results import chance_line, lines, reference_note
-    from lors.comparison.verdict import in_one_sentence
+    from lors.comparison.verdict import verdict
 
     table, records, references = filled.table, filled.records, filled.references
     if table.measure == "seconds":
@@ -148,7 +148,7 @@ def _print_tables(filled: Filled) -> None:
             _print_lines(table, "Seconds to distil", lines(table, records, "seconds"))
     for reference in references:
         console.print(reference_note(reference, table), markup=False, highlight=False)
-    if sentence := in_one_sentence(filled):
+    if sentence := verdict(filled):
         console.print(sentence, style="bold", markup=False, highlight=False)
 
 

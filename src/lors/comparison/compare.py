@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from lors.comparison.results import Filled, Record, Reference, chance_line, lines, reference_note
 from lors.comparison.run import fill_table
 from lors.comparison.table import Table, Variant, method_variant
-from lors.comparison.verdict import in_one_sentence
+from lors.comparison.verdict import verdict
 from lors.config.keywords import by_dotted_name
 from lors.config.methods import Method, add_method, find_method
 from lors.data.anything import as_pairs
@@ -103,7 +103,7 @@ class Comparison:
         failed = [
             f"{r.row}, {r.column}, seed {r.seed}: {r.failed}" for r in self.records if r.failed
         ]
-        return list(filter(None, [*notes, in_one_sentence(self.filled), *failed]))
+        return list(filter(None, [*notes, verdict(self.filled), *failed]))
 
     def __repr__(self) -> str:
         table = RichTable("mean recall", *self._labels())

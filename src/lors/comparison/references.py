@@ -61,7 +61,6 @@ def prepare(
                 rows=rows,
                 columns=columns,
                 recall=known[key],
-                chance=least.mean,
                 chances=least,
             )
         )

@@ -12,7 +12,7 @@ from lors.comparison.render import Block, Entry, Line, latex, markdown, marked
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
 from lors.evaluation.results import CHANCE, Results, Row
-from lors.evaluation.statistic import Chance, Finite, MeanRecall, Recalls, Value
+from lors.evaluation.statistic import Chance, MeanRecall, Recalls, Value
 from lors.files import artifacts
 from lors.files.tables import write_csv
 
@@ -80,14 +80,12 @@ class Reference(Value):
         rows: labels.
         columns: labels.
         recall: of networks trained on the full data.
-        chance: the mean recall of a random ranking.
-        chances: all its recalls.
+        chances: recalls of a random ranking.
     """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
-    chance: Finite | None = None
     chances: Chance | None = None
 
     @property

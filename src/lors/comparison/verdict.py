@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from lors.comparison.render import Entry
 from lors.comparison.results import Filled, Reference, lines
 
-__all__ = ["in_one_sentence"]
+__all__ = ["verdict"]
 
 
-def in_one_sentence(filled: Filled) -> str:
+def verdict(filled: Filled) -> str:
     """Who is ahead in the first contest, by how much, and how near the full data.
 
     Empty where nothing competes, or nothing has a result.
@@ -40,10 +40,12 @@ def _verb(fast: bool, entry: Entry) -> str:
 
 
 def _of_full_data(mean: float, references: Sequence[Reference], contest: str) -> str:
-    here = {r.mean for r in references if contest in (*r.rows, *r.columns)}
-    if len(here) != 1 or not (full := here.pop()):
+    here = [r for r in references if contest in (*r.rows, *r.columns)]
+    if len({r.mean for r in here}) != 1 or not (full := here[0].mean):
         return ""
-    return f", {100 * mean / full:.0f} % of the full data's {full:.1f}"
+    chances = here[0].chances
+    least = "" if chances is None else f", where chance is {chances.mean:.1f}"
+    return f", {100 * mean / full:.0f} % of the full data's {full:.1f}{least}"
 
 
 def _doubt(entry: Entry) -> str:

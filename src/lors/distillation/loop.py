@@ -137,7 +137,7 @@ def distill(
             if _due(run, config.checkpoint_every) or stop or run.ended():
                 run.agree()
                 checkpoint()
-            if stop or run.ended():
+            if stop or (run.ended() and run.iteration < config.iterations):
                 break
     if stop:
         raise Terminated  # it was another rank that was asked

@@ -8,7 +8,8 @@ import pytest
 from lors.comparison.cell import cell_name
 from lors.comparison.results import Record, Reference
 from lors.comparison.table import Table, Variant
-from lors.evaluation.statistic import MeanRecall, Statistic
+from lors.evaluation.recall import Recall
+from lors.evaluation.statistic import Chance, MeanRecall, Statistic
 from lors.runs.folders import SET
 from lors.sets.distilled import DistilledSet
 from lors.show.report.reached import groups_of
@@ -24,7 +25,7 @@ REFERENCE = Reference(
     rows=list(LABELS),
     columns=["Random", "LoRS"],
     recall=MeanRecall(mean=Statistic(mean=43.0, std=0.5)),
-    chance=1.5,
+    chances=Chance.of(Recall(1.5, 1.5, 1.5, 1.5, 1.5, 1.5)),
 )
 RECORDS = [
     Record("8 pairs", "Random", 0, storage=8.0, mean=10.0),

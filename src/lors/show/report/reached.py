@@ -141,6 +141,6 @@ def _levels(
     here = [r for r in references if contests & set(r.rows if by_row else r.columns)]
     levels = {
         "full data": {reference.mean for reference in here},
-        "chance": {r.chance for r in here if r.chance is not None},
+        "chance": {r.chances.mean for r in here if r.chances is not None},
     }
     return {name: values.pop() for name, values in levels.items() if len(values) == 1}
