@@ -74,8 +74,8 @@ def test_the_best_is_marked_only_where_deviations_do_not_overlap() -> None:
     assert not any(entry.best for entry in line.entries)
     said = verdict(Filled(table, close, [REFERENCE]))
     assert said == (
-        "a: y is ahead with a mean recall of 12.5 ± 0.7, 29 % of the full data's 43.2, where chance "
-        "is 5.0; deviations overlap."
+        "a: y is ahead with a mean recall of 12.5 ± 0.7, 29 % of the full data's 43.2, where "
+        "chance is 5.0; deviations overlap."
     )
     far = [record("a", "x", s, v) for s, v in enumerate((1.0, 2.0))] + close[2:]
     (line,) = lines(table, far, "mean")
