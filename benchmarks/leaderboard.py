@@ -15,7 +15,10 @@ import re
 import statistics
 from pathlib import Path
 
+import numpy as np
+
 from lors.comparison.render import Entry, marked
+from lors.evaluation.recall import chance
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
@@ -27,6 +30,8 @@ PROTOCOLS = {
     "image": ("scenes at 32 px, the image trunk trains", "36.7 ± 5.0"),
 }
 """What each compares, and what the full data reaches there."""
+GALLERIES = dict.fromkeys(PROTOCOLS, (1000, 5)) | {"image": (250, 5)}
+"""How many test images there are, and captions of each."""
 SIZES = ("100 pairs", "200 pairs", "500 pairs")
 
 COSTS = {"storage": ("storage", 0), "seconds": ("seconds", 0), "peak GB": ("gigabytes", 1)}
@@ -53,7 +58,7 @@ def pages() -> dict[Path, str]:
     records = {protocol: read(FOLDER / f"{protocol}.csv") for protocol in PROTOCOLS}
     board = PAGE.read_text("utf-8")
     for protocol, found in records.items():
-        board = _below(f"<!-- {protocol} -->", table(found), board)
+        board = _below(f"<!-- {protocol} -->", table(found, *GALLERIES[protocol]), board)
     made = {PAGE: board}
     for path in sorted(METHODS.glob("*.md")):
         page = path.read_text("utf-8")
@@ -100,8 +105,14 @@ def add(path: Path, new: Path) -> None:
         writer.writerows(record for _, record in sorted(records.items()))
 
 
-def table(records: list[Record]) -> str:
-    """A line per method, the best first, and for each size what it reaches and costs."""
+def table(records: list[Record], images: int, captions: int) -> str:
+    """A line per method, the best first, and for each size what it reaches and costs; chance last.
+
+    Args:
+        records: of one protocol.
+        images: of the test split.
+        captions: of each of them.
+    """
     cells: dict[str, dict[str, list[Record]]] = {}
     for record in records:
         cells.setdefault(record["column"], {}).setdefault(record["row"], []).append(record)
@@ -123,6 +134,9 @@ def table(records: list[Record]) -> str:
                 *(_costs(sizes, *cost) for cost in COSTS.values()),
             ]
         )
+    least = Entry(chance(np.repeat(np.arange(images), captions)).mean).text()
+    own = [least if row in SIZES else "" for row in rows]
+    lines.append(["chance", *own, *[""] * (1 + len(COSTS))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

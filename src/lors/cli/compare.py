@@ -34,7 +34,7 @@ def compare(
         str | None, typer.Option(help="A table of the paper; --table list shows them.")
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="Of the table: full as in the paper, or small for a laptop.")
+        str, typer.Option(help="Size of the table: full as in the paper, or small for a laptop.")
     ] = "full",
     methods: Annotated[
         str | None,
@@ -52,9 +52,7 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Runs of every cell.")] = 3,
     first_seed: Annotated[
         int,
-        typer.Option(
-            min=0, help="Of those runs; for more seeds of what another machine has begun."
-        ),
+        typer.Option(min=0, help="The first seed; to add seeds to a comparison begun elsewhere."),
     ] = 0,
     image_trunk: Annotated[
         str | None,

@@ -27,7 +27,7 @@ def doctor(
         ),
     ] = False,
 ) -> None:
-    """Check the machine, the caches and runs. What takes how much space, and what is damaged.
+    """Check the machine, the caches and runs. Shows what takes space and what is damaged.
 
     Exits with 1 if something is not as it should be.
     """

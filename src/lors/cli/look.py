@@ -46,7 +46,7 @@ def variance(
     root: Annotated[Path, typer.Option(help="Folder below which those lie.")] = Path(),
     out: TableFile = None,
 ) -> None:
-    """How varied images are. Pairs in total, labelled datasets within their classes.
+    """Measure how varied images are. In total, or within the classes of a labelled dataset.
 
     With --out, rows of other datasets and encoders that the file already holds are kept.
     """
@@ -88,7 +88,7 @@ def false_negatives(
 
 @analyze.command()
 def spectrum(run: RunPath, out: TableFile = None) -> None:
-    """The spectrum of the learned similarity. Beside it, that of a Gaussian matrix."""
+    """Show the spectrum of the learned similarity, beside that of a Gaussian matrix."""
     with Display(LOADING):
         from lors.runs.opened import Run
         from lors.show.analysis.spectrum import spectra, summary
@@ -104,7 +104,7 @@ def neighbours(
     count: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each.")] = 3,
     out: TableFile = None,
 ) -> None:
-    """The real captions and images nearest to synthetic ones."""
+    """List the real captions and images nearest to the synthetic ones."""
     with Display(LOADING) as display:
         from lors.runs.opened import Run
         from lors.show.analysis.neighbours import neighbour_rows
@@ -122,7 +122,7 @@ def efficiency(
     iterations: Annotated[int, typer.Option(min=2, help="How many of each to time.")] = 20,
     out: TableFile = None,
 ) -> None:
-    """Seconds per iteration and peak memory. With the learned similarity and without."""
+    """Measure seconds per iteration and peak memory, with a learned similarity and without."""
     from lors.config import load_config
 
     settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
@@ -143,7 +143,7 @@ def efficiency(
 
 @app.command()
 def figure(
-    name: Annotated[str, typer.Argument(help="Which; 'lors figure list' names them.")],
+    name: Annotated[str, typer.Argument(help="The figure; 'lors figure list' names them all.")],
     run: Annotated[
         Path | None,
         typer.Argument(metavar="RUN", help="A run directory or set; for variance, its table."),

@@ -36,7 +36,7 @@ def distill(
     references: References = True,
     data_parallel: DataParallel = False,
 ) -> None:
-    """Distil a dataset: whatever is missing, from data to evaluation. Ends with a table.
+    """Distil a dataset, from data to evaluation. Only runs what is missing; ends with a table.
 
     Interrupted? The same command continues where it stopped.
     """
@@ -56,7 +56,7 @@ def select(
     ] = None,
     references: References = True,
 ) -> None:
-    """Choose real pairs instead of learning synthetic ones. They are a set like any other.
+    """Choose real pairs instead of learning synthetic ones. The result is a set like any other.
 
     Its learning rate and loss are tuned on the validation split; selection.csv lists the pairs.
     """
@@ -99,7 +99,7 @@ def encode(
     out: Annotated[Path, typer.Option(help="Folder for the embeddings.")],
     overrides: Overrides = None,
 ) -> None:
-    """Embed WebDataset shards by frozen trunks, one by one.
+    """Embed WebDataset shards with frozen trunks, one by one.
 
     For data larger than memory: the other commands then read the embeddings. Several processes
     share the shards, and the same command continues where it stopped.
@@ -132,7 +132,7 @@ def experts(
         ),
     ] = None,
 ) -> None:
-    """Train the experts of a configuration that are not there yet."""
+    """Train the experts of a configuration that do not exist yet."""
     from lors.config import load_config
 
     settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded

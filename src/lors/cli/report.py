@@ -31,7 +31,8 @@ def report(
         Path | None, typer.Option(help="HTML file. Default: report.html in the folder.")
     ] = None,
     projection: Annotated[
-        Projection, typer.Option("--map", help="Of the pairs; umap needs lors[map].")
+        Projection,
+        typer.Option("--map", help="How to draw the map; umap needs lors[map]."),
     ] = Projection.pca,
     thorough: Annotated[
         bool, typer.Option(help="Train a network for the page even if that takes minutes.")

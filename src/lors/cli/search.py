@@ -31,7 +31,8 @@ RunOrModel = Annotated[
     ),
 ]
 Split = Annotated[
-    str, typer.Option(help="Of the run's own data, without PHOTOS: train, val or test.")
+    str,
+    typer.Option(help="Split of the run's data, without PHOTOS: train, val or test."),
 ]
 
 

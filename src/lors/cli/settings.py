@@ -18,7 +18,8 @@ def settings(
     section: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SECTION]", help="As distill, matching.hindsight or distill.budget; none: all."
+            metavar="[SECTION]",
+            help="A section or setting, e.g. distill, matching.hindsight or distill.budget. Default: all.",
         ),
     ] = None,
 ) -> None:

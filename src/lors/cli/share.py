@@ -48,7 +48,7 @@ def export(
 @app.command()
 def push(
     path: SetOrRun,
-    repo: Annotated[str, typer.Argument(metavar="REPO", help="Of the Hub: owner/name.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO", help="Repository on the Hub: owner/name.")],
     overrides: Changes = None,
     private: Annotated[bool, typer.Option(help="Make a new repository private.")] = False,
 ) -> None:
