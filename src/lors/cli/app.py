@@ -110,8 +110,8 @@ def _options(
         typer.Option(
             PLUGIN,
             metavar="MODULE",
-            help="Import a module of yours first, so that its matchers, losses, … are known; may "
-            "be repeated, and stand behind any command.",
+            help="Import a module of yours first, so that its matchers, losses, … are known. "
+            "Can be repeated, and can follow any command.",
         ),
     ] = None,
     _: Annotated[

@@ -35,9 +35,11 @@ def plan(config: Source, overrides: Overrides = None) -> None:
 
 @app.command()
 def info(
-    path: Annotated[Path, typer.Argument(help="Any file or run directory that lors wrote.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Any file or run directory that lors wrote.")
+    ],
 ) -> None:
-    """Describe an artefact: a set, an expert, a checkpoint, a run."""
+    """Describe a file that lors wrote: a set, an expert, a checkpoint; or a run."""
     from lors.runs.info import describe
 
     console.print(str(path), style="bold", markup=False, highlight=False, soft_wrap=True)

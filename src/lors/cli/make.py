@@ -47,7 +47,10 @@ def distill(
 @app.command()
 def select(
     method: Annotated[
-        str, typer.Argument(help="random, herding, k-center, forgetting or clip-score.")
+        str,
+        typer.Argument(
+            metavar="METHOD", help="random, herding, k-center, forgetting or clip-score."
+        ),
     ],
     config: Source,
     overrides: Overrides = None,

@@ -19,7 +19,7 @@ def settings(
         str | None,
         typer.Argument(
             metavar="[SECTION]",
-            help="A section or setting, e.g. distill, matching.hindsight or distill.budget. Default: all.",
+            help="A section or a setting, e.g. matching.hindsight or distill.budget. Default: all.",
         ),
     ] = None,
 ) -> None:
