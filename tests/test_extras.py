@@ -14,7 +14,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 MODULES = {
@@ -97,11 +96,9 @@ def commands_without_extras(commands: list[list[str]]) -> list[tuple[Any, str]]:
     return answers
 
 
-@pytest.fixture(scope="module")
-def answers(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, str]]:
-    """Of every command above, by its words; one process asks them all, as torch takes seconds."""
+def answers_without_extras(tiny_run: Path, folder: Path) -> dict[str, tuple[Any, str]]:
+    """The exit code and the output of every command above, by its words."""
     calls = [words for rows in LACKING.values() for words, _ in rows] + list(WORKING.values())
-    folder = tmp_path_factory.mktemp("bare")
     shutil.copytree(tiny_run, folder / "run")
     (folder / "x.parquet").write_bytes(b"PAR1")
     tarfile.open(folder / "x.tar", "w").close()
@@ -123,23 +120,17 @@ def test_every_command_is_tried() -> None:
     assert set(typer.main.get_command(app).commands) == {*LACKING, *WORKING, *ELSEWHERE}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("rows", LACKING.values(), ids=LACKING)
-def test_a_command_that_lacks_an_extra_names_it(
-    rows: list[tuple[list[str], str]], answers: dict[str, tuple[Any, str]]
-) -> None:
-    for words, extra in rows:
+def test_a_command_works_or_names_the_extra_that_it_lacks(tiny_run: Path, tmp_path: Path) -> None:
+    """One process asks for all of them, because torch takes seconds to load."""
+    answers = answers_without_extras(tiny_run, tmp_path)
+    for words, extra in (row for rows in LACKING.values() for row in rows):
         code, output = answers[" ".join(words)]
         assert code == 2, output
         (error,) = (line for line in output.splitlines() if line.startswith("error: "))
         assert error.endswith(f": pip install 'lors[{extra}]'")
-
-
-@pytest.mark.parametrize("words", WORKING.values(), ids=WORKING)
-def test_a_command_that_needs_no_extra_works(
-    words: list[str], answers: dict[str, tuple[Any, str]]
-) -> None:
-    code, output = answers[" ".join(words)]
-    assert code == 0, output
+    for words in WORKING.values():
+        code, output = answers[" ".join(words)]
+        assert code == 0, output
 
 
 if __name__ == "__main__":

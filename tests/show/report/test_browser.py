@@ -207,7 +207,7 @@ def test_a_picture_opens_large_by_enter_and_escape_closes_it(page: Page) -> None
     assert large.locator("img").evaluate("image => image.decode().then(() => image.width)") > 300
     assert HOSTILE in large.inner_text()
     page.keyboard.press("Escape")
-    assert large.count() == 0
+    large.wait_for(state="detached")
     assert page.evaluate("document.activeElement.className") == "zoom"
 
 
