@@ -8,7 +8,7 @@ from lors.system.errors import InputError
 
 
 def test_a_learned_similarity_against_the_identity() -> None:
-    plain, learned = efficiency(load_config("tiny"), rounds=1)
+    plain, learned = efficiency(load_config("tiny"), rounds=2)
     assert (plain["similarity"], learned["similarity"]) == ("identity", "lowrank")
     assert (plain["pairs"], learned["pairs"]) == (7, 7)
     assert plain["memory_mb"] == pytest.approx(learned["memory_mb"], rel=0.2)
