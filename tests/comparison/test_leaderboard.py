@@ -29,7 +29,8 @@ def script() -> dict[str, Any]:
 @pytest.mark.parametrize("protocol", TABLES)
 def test_the_page_holds_the_tables_of_the_records(protocol: str, script: dict[str, Any]) -> None:
     page = (ROOT / "docs" / "results" / "leaderboard.md").read_text("utf-8")
-    assert script["table"](script["read"](FOLDER / f"{protocol}.csv")) in page
+    records = script["read"](FOLDER / f"{protocol}.csv")
+    assert script["table"](records, *script["GALLERIES"][protocol]) in page
 
 
 @pytest.mark.parametrize(("protocol", "name"), TABLES.items())
@@ -70,4 +71,4 @@ def test_added_records_replace_older_ones(tmp_path: Path, script: dict[str, Any]
     script["add"](tmp_path / "kept.csv", tmp_path / "new.csv")
     records = script["read"](tmp_path / "kept.csv")
     assert [record["mean"] for record in records] == ["2", "3", "6"]
-    assert "| LoRS | 3.7 ± 2.1 | 3 | 99 | 10 | – |" in script["table"](records)
+    assert "| LoRS | 3.7 ± 2.1 | 3 | 99 | 10 | – |" in script["table"](records, 1000, 5)

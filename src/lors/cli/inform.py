@@ -39,7 +39,7 @@ def info(
         Path, typer.Argument(metavar="PATH", help="Any file or run directory that lors wrote.")
     ],
 ) -> None:
-    """Describe a file that lors wrote: a set, an expert, a checkpoint; or a run."""
+    """Describe a set, an expert, a checkpoint or a run."""
     from lors.runs.info import describe
 
     console.print(str(path), style="bold", markup=False, highlight=False, soft_wrap=True)

@@ -88,7 +88,7 @@ def false_negatives(
 
 @analyze.command()
 def spectrum(run: RunPath, out: TableFile = None) -> None:
-    """Show the spectrum of the learned similarity, beside that of a Gaussian matrix."""
+    """Show the spectrum of the learned similarity. Beside it, that of a Gaussian matrix."""
     with Display(LOADING):
         from lors.runs.opened import Run
         from lors.show.analysis.spectrum import spectra, summary
@@ -104,7 +104,7 @@ def neighbours(
     count: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each.")] = 3,
     out: TableFile = None,
 ) -> None:
-    """List the real captions and images nearest to the synthetic ones."""
+    """List the real captions and images nearest to a set."""
     with Display(LOADING) as display:
         from lors.runs.opened import Run
         from lors.show.analysis.neighbours import neighbour_rows
@@ -122,7 +122,7 @@ def efficiency(
     iterations: Annotated[int, typer.Option(min=2, help="How many of each to time.")] = 20,
     out: TableFile = None,
 ) -> None:
-    """Measure seconds per iteration and peak memory, with a learned similarity and without."""
+    """Measure time and memory of an iteration. With a learned similarity and without."""
     from lors.config import load_config
 
     settings = load_config(config, overrides or ())  # a mistake shows before PyTorch is loaded
