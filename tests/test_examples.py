@@ -77,4 +77,4 @@ def test_the_page_of_the_demo_is_small_and_needs_nothing_else(
     assert len(text) < 3_000_000
     assert "synthetic pairs instead of 200 real ones" in text
     assert text.count("data:image/webp") > 40  # the test scenes, and the pairs
-    assert not re.search(r"""(src|href)=["'](?!data:)""", text)
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from itertools import accumulate
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -16,8 +17,10 @@ from benchmarks.speed.ratio import Ratio, ratio
 from lors.config import EncoderConfig
 from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
+from lors.matching.fitting import fitting_derivative, relative_error
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
-from lors.matching.second_order import DERIVATIVES, Derivative, fitting_derivative, relative_error
+from lors.matching.second_order import DERIVATIVES, Derivative
+from lors.matching.trajectory import distance_ratio
 from lors.system.timing import take_turns
 from lors.training import Batch
 
@@ -54,14 +57,14 @@ class Problem:
 
     def gradient(self) -> Tensor:
         """One plain forward and backward pass."""
-        theta = self.theta.clone().requires_grad_()
+        theta = self.theta.detach().requires_grad_()
         batch = Batch(*(tensor.detach() for tensor in self.batch))
         return torch.autograd.grad(self.loss(theta, batch), theta)[0]
 
     def objective(self, theta: Tensor) -> Tensor:
-        return (theta - self.target).square().sum() / (self.theta - self.target).square().sum()
+        return distance_ratio(theta, self.theta, self.target, self.flat.sides)
 
-    def inner(self, derivative: str = "double") -> Inner:
+    def inner(self, derivative: Derivative = DERIVATIVES["double"]) -> Inner:
         return Inner(
             self.loss,
             self.theta,
@@ -69,20 +72,41 @@ class Problem:
             self.rates,
             self.flat.sides,
             self.objective,
-            DERIVATIVES[derivative],
+            derivative,
         )
 
-    def ours(self, gradient: str, derivative: str) -> MetaGradient:
+    def ours(self, gradient: str, derivative: Derivative) -> MetaGradient:
         return META_GRADIENTS[gradient](self.inner(derivative))
 
     def fitting(self, gradient: str) -> tuple[str, Derivative]:
         """What ``auto`` would choose."""
         carry = gradient == "exact"
-        return fitting_derivative(self.loss, self.theta, self.batch, self.gradient(), carry)[:2]
+        return fitting_derivative(self.loss, self.theta, self.batch, self.gradient(), carry)
+
+
+class Apart:
+    """θ as the published code has it: two vectors, each a leaf with a graph of its own.
+
+    It can be split into weight tensors as a whole θ can, which is all that ``FlatModel`` does.
+
+    Args:
+        image: the parameters of the image side.
+        text: those of the text side.
+    """
+
+    def __init__(self, image: Tensor, text: Tensor) -> None:
+        self.image, self.text = image, text
+
+    def split(self, sizes: Sequence[int]) -> list[Tensor]:
+        images = list(accumulate(sizes)).index(self.image.numel()) + 1
+        return [*self.image.split(sizes[:images]), *self.text.split(sizes[images:])]
 
 
 def reference(inner: Inner, carry: bool) -> list[Batch]:
-    """As published: a graph in both passes, image and text side apart, one step after the other.
+    """With the operations of the published code, one step after the other.
+
+    Parameters are two flat vectors; both ways make a graph, which the first throws away; each
+    side's gradient is a call of its own.
 
     Args:
         inner: the inner run.
@@ -91,32 +115,30 @@ def reference(inner: Inner, carry: bool) -> list[Batch]:
     Returns:
         The gradients of each batch.
     """
-    eta = inner.spread(inner.rates.detach())
+    rates = inner.rates.detach()
 
-    def gradients(theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        image, text = (part.detach().requires_grad_() for part in theta.split(inner.sides))
-        both = torch.cat([image, text])
-        loss = inner.loss(both, batch)
-        (image_gradient,) = torch.autograd.grad(loss, image, create_graph=True)
-        (text_gradient,) = torch.autograd.grad(loss, text, create_graph=True)
-        return both, torch.cat([image_gradient, text_gradient])
+    def gradients(sides: Sequence[Tensor], batch: Batch) -> list[Tensor]:
+        loss = inner.loss(cast(Tensor, Apart(*sides)), batch)
+        return [torch.autograd.grad(loss, side, create_graph=True)[0] for side in sides]
 
-    thetas = [inner.theta]
+    places = [[side.detach().requires_grad_() for side in inner.theta.split(inner.sides)]]
     for batch in inner.batches:
-        thetas.append((thetas[-1] - eta * gradients(thetas[-1], batch)[1]).detach())
-    end = thetas.pop().requires_grad_()
+        moves = zip(places[-1], gradients(places[-1], batch), rates, strict=True)
+        places.append([(side - rate * g).detach().requires_grad_() for side, g, rate in moves])
+    end = torch.cat([side.detach() for side in places.pop()]).requires_grad_()
     (adjoint,) = torch.autograd.grad(inner.objective(end), end)
+    slopes = list(adjoint.split(inner.sides))
     results = []
-    for theta, batch in zip(reversed(thetas), reversed(inner.batches), strict=True):
+    for sides, batch in zip(reversed(places), reversed(inner.batches), strict=True):
         leaves = batch.leaves()
-        both, gradient = gradients(theta, leaves)
-        product = -(eta * adjoint * gradient).sum()
+        parts = zip(rates, slopes, gradients(sides, leaves), strict=True)
+        product = -torch.stack([rate * (slope * g).sum() for rate, slope, g in parts]).sum()
         wanted = [tensor for tensor in leaves if tensor.requires_grad]
-        inputs = [both, *wanted] if carry else wanted
-        slopes = list(torch.autograd.grad(product, inputs, materialize_grads=True))
+        inputs = [*sides, *wanted] if carry else wanted
+        found = list(torch.autograd.grad(product, inputs, materialize_grads=True))
         if carry:
-            adjoint = adjoint + slopes.pop(0)
-        results.append(leaves.gradients(slopes))
+            slopes = [slope + found.pop(0) for slope in slopes]
+        results.append(leaves.gradients(found))
     return results[::-1]
 
 
@@ -137,14 +159,14 @@ def ratios(
 def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list[Ratio]:
     problem = Problem(*sizes)
     image, size, pairs, steps = sizes
-    ways = {name: partial(problem.ours, gradient, name) for name in DERIVATIVES}
+    fitting, chosen = problem.fitting(gradient)
+    derivatives = {**DERIVATIVES, fitting: chosen}
+    ways = {name: partial(problem.ours, gradient, way) for name, way in derivatives.items()}
     plain = partial(reference, problem.inner(), gradient == "exact")
     seconds = take_turns({"floor": problem.gradient, "reference": plain, **ways}, rounds)
-    fitting, chosen = problem.fitting(gradient)
     whole = _memory(plain)
     lines = []
-    for name, plain_way in DERIVATIVES.items():
-        way = chosen if name == fitting else plain_way
+    for name, way in derivatives.items():
         error = relative_error(way, problem.loss, problem.theta, problem.batch, problem.gradient())
         case = f"{image} {size} px, m={pairs}, {gradient}, {name}"
         more = {"error": error, "memory": _memory(ways[name]) / whole}

@@ -9,7 +9,7 @@ import torch
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.matching import matcher_of
-from lors.matching.second_order import central, double
+from lors.matching.second_order import kept, one_sided
 from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
@@ -73,9 +73,13 @@ def test_the_network_decides_how_second_derivatives_are_made() -> None:
 
     derivative = made()
     assert isinstance(derivative, partial)
-    assert derivative.func is central
-    assert made("encoder.image=test_resnet") is double
-    assert made("matching.autocast=true") is double
+    assert derivative.func is one_sided
+    assert not derivative.keywords["kinks"]
+    kinked = made("encoder.image=test_resnet")
+    assert isinstance(kinked, partial)
+    assert kinked.keywords["kinks"]
+    assert made("matching.autocast=true") is kept
+    assert made("matching.autocast=true", "matching.memory=0") not in (kept, derivative)
 
 
 def test_scope_heads_gives_pixels_the_gradient_of_encoding_at_every_step() -> None:

@@ -44,9 +44,15 @@ class TrajectoryOptions(MatchingOptions):
     gradient: Literal["exact", "tesla", "unrolled"] = Field(
         "exact", description="the meta-gradient: exact, tesla (λ frozen) or unrolled"
     )
-    derivative: Literal["auto", "double", "forward", "central"] = Field(
+    derivative: Literal["auto", "double", "forward", "central", "one-sided", "kept"] = Field(
         "auto",
-        description="second derivatives: auto, double, forward or central (exact and tesla only)",
+        description="second derivatives of exact and tesla: auto, or double, forward, central, "
+        "one-sided or kept",
+    )
+    memory: Number | None = Field(
+        None,
+        description="bytes that graphs of inner steps may take where derivative=auto would keep "
+        "them; default: a quarter of the device's memory",
     )
     autocast: bool = Field(
         False, description="inner steps in bfloat16 where that is safe; θ and λ stay in float32"

@@ -123,7 +123,7 @@ def distill(
         ``averaging``, its average.
     """
     config, progress = run.config, progress or Silent()
-    todo = range(run.iteration, run.iteration if run.ended() else config.iterations)
+    todo = range(0 if run.ended_early() else config.iterations)[run.iteration :]
     run.agree()
     if todo and run.iteration == 0:
         checkpoint()
@@ -134,14 +134,14 @@ def distill(
             log(record)
             progress.note(**{k: v for k, v in record.items() if k != "iteration"})
             stop = ranks.any_of(asked_to_stop())
-            if _due(run, config.checkpoint_every) or stop or run.ended():
+            if _due(run, config.checkpoint_every) or stop or run.ended_early():
                 run.agree()
                 checkpoint()
-            if stop or (run.ended() and run.iteration < config.iterations):
+            if stop or run.ended_early():
                 break
     if stop:
         raise Terminated  # it was another rank that was asked
-    if todo and run.iteration < config.iterations:
+    if todo and run.ended_early():
         progress.say(
             f"Ended after {run.iteration} of {config.iterations} iterations: recall on val has not "
             f"risen since iteration {run.best_iteration} (distill.patience)."

@@ -76,11 +76,11 @@ class State:
             kept = self.average or self.synthetic.state_dict()
             self.best = {k: t.detach().cpu().clone() for k, t in kept.items()}
 
-    def ended(self) -> bool:
-        """Whether all iterations are done, or validation recall has not risen for too long."""
+    def ended_early(self) -> bool:
+        """Whether validation recall has not risen for too long, and iterations are left."""
         patience = self.config.patience * self.config.evaluate_every
         waited = self.iteration - self.best_iteration
-        return self.iteration >= self.config.iterations or 0 < patience <= waited
+        return 0 < patience <= waited and self.iteration < self.config.iterations
 
     def slow_down(self, part: str) -> None:
         """Halve the rate of a part that made the numbers non-finite; of the inner rates, both."""

@@ -29,12 +29,7 @@ def network(
         mean: of the pixels that the image module expects, as for ``Encoder``.
         std: likewise.
     """
-
-    def keep(factory: Any) -> Any:
-        NETWORKS.give(OwnNetwork(factory, mean, std), name)
-        return factory
-
-    return keep
+    return _keeping(lambda factory: NETWORKS.give(OwnNetwork(factory, mean, std), name))
 
 
 def image_trunk(
@@ -55,12 +50,7 @@ def image_trunk(
         mean: of the pixels that it expects, as for ``Encoder``.
         std: likewise.
     """
-
-    def keep(given: Any) -> Any:
-        OWN_IMAGES.give(OwnImage(given, mean, std), name)
-        return given
-
-    return keep
+    return _keeping(lambda given: OWN_IMAGES.give(OwnImage(given, mean, std), name))
 
 
 def text_trunk(
@@ -79,9 +69,14 @@ def text_trunk(
         name: ``encoder.text=own:NAME`` then names it.
         tokenize: as of ``Encoder``.
     """
+    return _keeping(lambda given: OWN_TEXTS.give(own_text_part(given, tokenize), name))
+
+
+def _keeping(give: Callable[[Any], object]) -> Callable[[Any], Any]:
+    """A decorator that gives a thing to its registry and leaves it as it is."""
 
     def keep(given: Any) -> Any:
-        OWN_TEXTS.give(own_text_part(given, tokenize), name)
+        give(given)
         return given
 
     return keep

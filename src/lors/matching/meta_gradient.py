@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lors.matching.second_order import Derivative, double
+from lors.matching.second_order import Derivative, Product, afresh, double
 from lors.training import Batch
 
 __all__ = ["META_GRADIENTS", "Inner", "MetaGradient", "exact", "tesla", "unrolled"]
@@ -39,11 +39,27 @@ class Inner:
     rates: Tensor
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
-    derivative: Derivative = double
+    derivative: Derivative = afresh(double)
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
         return torch.cat([rate.expand(n) for rate, n in zip(rates, self.sides, strict=True)])
+
+    def scaled(self, vector: Tensor, factors: Tensor) -> Tensor:
+        """The vector, each side times its factor. Shapes: (P,), (2,) -> (P,)"""
+        found = torch.empty_like(vector)
+        parts = zip(vector.split(self.sides), factors, found.split(self.sides), strict=True)
+        for part, factor, out in parts:
+            torch.mul(part, factor, out=out)
+        return found
+
+    def stepped(self, theta: Tensor, gradient: Tensor) -> Tensor:
+        """θ - ηg. Shapes: (P,), (P,) -> (P,)"""
+        found = torch.empty_like(theta)
+        vectors = (vector.split(self.sides) for vector in (theta, gradient, found))
+        for part, slope, out, rate in zip(*vectors, self.rates.detach(), strict=True):
+            torch.addcmul(part, slope, rate, value=-1, out=out)
+        return found
 
     def by_side(self, products: Tensor) -> Tensor:
         """The sum on each side. Shape: (P,) -> (2,)"""
@@ -95,15 +111,15 @@ def exact(inner: Inner) -> MetaGradient:
     λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
     of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
     """
-    thetas, _ = _train(inner)
-    objective, adjoint = _end(inner, thetas.pop())
-    eta, rates, gradients = inner.spread(inner.rates.detach()), torch.zeros_like(inner.rates), []
-    for batch in reversed(inner.batches):
-        found = inner.derivative(inner.loss, thetas.pop(), batch, -eta * adjoint, True)
+    theta, _, products = _train(inner, with_theta=True)
+    objective, adjoint = _end(inner, theta)
+    eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
+    while products:
+        found = products.pop()(inner.scaled(adjoint, -eta))
         assert found.gradient is not None
         assert found.theta is not None
         rates -= inner.by_side(adjoint * found.gradient)
-        adjoint = adjoint + found.theta
+        adjoint += found.theta
         gradients.append(found.batch)
     return MetaGradient(objective, gradients[::-1], rates)
 
@@ -116,26 +132,28 @@ def tesla(inner: Inner) -> MetaGradient:
     Paper: `Scaling Up Dataset Distillation to ImageNet-1K with Constant Memory
     <https://arxiv.org/abs/2211.10586>`_
     """
-    thetas, travelled = _train(inner)
-    objective, adjoint = _end(inner, thetas.pop())
-    direction = -inner.spread(inner.rates.detach()) * adjoint
-    gradients = [
-        inner.derivative(inner.loss, theta, batch, direction, False).batch
-        for theta, batch in zip(thetas, inner.batches, strict=True)
-    ]
-    return MetaGradient(objective, gradients, -inner.by_side(adjoint * travelled))
+    theta, travelled, products = _train(inner, with_theta=False)
+    objective, adjoint = _end(inner, theta)
+    direction = inner.scaled(adjoint, -inner.rates.detach())
+    rates = -inner.by_side(adjoint.mul_(travelled))
+    del theta, travelled, adjoint  # as long as θ, and not needed any more
+    gradients = []
+    while products:
+        gradients.append(products.pop()(direction).batch)
+    return MetaGradient(objective, gradients[::-1], rates)
 
 
-def _train(inner: Inner) -> tuple[list[Tensor], Tensor]:
-    """θ_0 … θ_t, and the sum of all gradients."""
-    eta = inner.spread(inner.rates.detach())
-    thetas, travelled = [inner.theta.detach()], torch.zeros_like(inner.theta)
+def _train(
+    inner: Inner, with_theta: bool
+) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
+    """θ_t, the sum of all gradients, and what gives the derivative at each step."""
+    theta, travelled, products = inner.theta.detach(), torch.zeros_like(inner.theta), []
     for batch in inner.batches:
-        data = Batch(*(tensor.detach() for tensor in batch))
-        g = inner.gradient(thetas[-1].detach().requires_grad_(), data)
-        thetas.append(thetas[-1] - eta * g)
+        g, product = inner.derivative(inner.loss, theta, batch, with_theta)
+        theta = inner.stepped(theta, g)
         travelled += g
-    return thetas, travelled
+        products.append(product)
+    return theta, travelled, products
 
 
 def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:

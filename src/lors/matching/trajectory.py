@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lors.config.matchers import TrajectoryOptions
@@ -15,14 +16,16 @@ from lors.encoders import DualEncoder, FlatModel
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
+from lors.matching.fitting import fitting_derivative, fitting_one_sided
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
-from lors.matching.second_order import DERIVATIVES, Derivative, double, fitting_derivative
+from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double
 from lors.matching.starts import Starts
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.system import ranks
 from lors.system.errors import InputError, choose
+from lors.system.memory import total_memory
 from lors.system.parallel import my_rows
 from lors.system.seeding import generator
 from lors.training import Batch
@@ -32,6 +35,10 @@ __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_los
 
 TRIAL = 8
 """Pairs on which second derivatives are tried: fewer than a step has, so that memory suffices."""
+
+
+GRAPHS = 4
+"""The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
 
 
 def distance_ratio(
@@ -46,11 +53,15 @@ def distance_ratio(
         sides: how many of the numbers belong to the image and to the text side.
         ratio: ``merged`` (the paper) or ``separate`` (the published code's default).
     """
-    left, whole = (theta - target) ** 2, (start - target) ** 2
     if ratio == "merged":
-        return left.sum() / whole.sum()
-    pairs = zip(left.split(sides), whole.split(sides), strict=True)
-    return torch.stack([a.sum() / b.sum() for a, b in pairs]).sum()
+        return _squares(theta, target) / _squares(start, target)
+    parts = zip(*(part.split(sides) for part in (theta, start, target)), strict=True)
+    return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
+
+
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    """‖a - b‖², at little memory: vectors as long as θ are what there is most of."""
+    return F.mse_loss(a, b, reduction="sum")
 
 
 def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch: Batch) -> Tensor:
@@ -138,7 +149,9 @@ class TrajectoryMatcher:
         if not linear:
             self.derivative = self._derivative(setting)
         elif self.divided:
-            self.derivative = double  # as exact as the closed form, which is of whole batches
+            self.derivative = afresh(
+                double
+            )  # as exact as the closed form, which is of whole batches
         if self.divided:
             model = copy.copy(self.flat.model)
             model.divided = True
@@ -202,10 +215,11 @@ class TrajectoryMatcher:
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
-        if self.options.derivative != "auto":
-            return choose(DERIVATIVES, self.options.derivative, "derivative")
+        asked = self.options.derivative
+        if asked not in ("auto", "one-sided"):
+            return choose(DERIVATIVES, asked, "derivative")
         if self.options.gradient == "unrolled":
-            return double
+            return afresh(double)
         draw = generator(setting.config.experts.seed, "derivative")
         inputs, texts = setting.real_batch(draw, None)
         m = min(self.options.batch_size, len(inputs), TRIAL)
@@ -215,4 +229,10 @@ class TrajectoryMatcher:
         batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
         carry = self.options.gradient == "exact"
         step = partial(inner_loss, self.flat, self.loss, self.options.autocast)
-        return fitting_derivative(step, start, batch, start - target, carry)[1]
+        memory = self.options.memory
+        if memory is None:
+            memory = total_memory(setting.device) // GRAPHS
+        graphs = memory / self.options.steps * m / self.options.batch_size
+        if asked == "one-sided":
+            return fitting_one_sided(step, start, batch, start - target)[0]
+        return fitting_derivative(step, start, batch, start - target, carry, graphs)[1]

@@ -15,10 +15,11 @@ def say_what_is_small(setting: Setting) -> None:
     """Say where the data is too small for the set, or for measuring it."""
     budget = setting.config.distill.budget
     train, test = (len(setting.pairs.splits[name]) for name in ("train", "test"))
-    if 2 * budget > train:
+    better = small_budget(train)
+    if 2 * budget > train and better < budget:
         setting.progress.say(
             f"The set may take the storage of {budget} pairs, more than half of the {train:,} "
-            f"training pairs; try distill.budget={small_budget(train)}."
+            f"training pairs; try distill.budget={better}."
         )
     if test < SMALL_TEST:
         setting.progress.say(

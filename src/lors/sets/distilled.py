@@ -156,7 +156,8 @@ class DistilledSet:
         torch.Size([2, 2])
         """
         places = torch.as_tensor(index, device=self.pairs.images.device)
-        if places.dim() != 1 or not bool(((places >= 0) & (places < len(self))).all()):
+        whole = not places.is_floating_point() and places.dtype != torch.bool
+        if places.dim() != 1 or not whole or not bool(((places >= 0) & (places < len(self))).all()):
             raise InputError(f"give numbers of pairs, from 0 to {len(self) - 1}, not {index!r}")
         return self.pairs.similarity(places.long()).detach()
 

@@ -31,7 +31,10 @@ def hub_answers() -> bool:
         return False
     asked, answer = _known.get(constants.ENDPOINT, (0.0, False))
     if constants.ENDPOINT not in _known or time.monotonic() - asked > REMEMBERED:
-        answer = _connects(*_first_stop(constants.ENDPOINT))
+        try:
+            answer = _connects(*_first_stop(constants.ENDPOINT))
+        except ValueError:  # a proxy that is no address: the client itself says what is wrong
+            answer = True
         _known[constants.ENDPOINT] = (time.monotonic(), answer)
     return answer
 
@@ -83,7 +86,8 @@ def megabytes(repository: str, file: str, revision: str | None = None) -> float 
 def _first_stop(endpoint: str) -> tuple[str, int]:
     """The host and port that a request connects to: those of a proxy, if there is one."""
     target = urlsplit(endpoint)
-    proxy = urllib.request.getproxies().get(target.scheme)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(target.scheme) or proxies.get("all")
     if proxy and not urllib.request.proxy_bypass(target.hostname or ""):
         target = urlsplit(proxy if "//" in proxy else f"//{proxy}")
     return target.hostname or "", target.port or (80 if target.scheme == "http" else 443)

@@ -12,7 +12,7 @@ import torch
 
 from lors.system.errors import InputError
 
-__all__ = ["available_memory", "check_fits", "forget_peak_memory", "peak_memory"]
+__all__ = ["available_memory", "check_fits", "forget_peak_memory", "peak_memory", "total_memory"]
 
 
 def available_memory(device: torch.device) -> int:
@@ -20,6 +20,13 @@ def available_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     return psutil.virtual_memory().available + psutil.Process().memory_info().rss
+
+
+def total_memory(device: torch.device) -> int:
+    """Bytes that the device has, whoever holds them: the same at every run."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    return psutil.virtual_memory().total
 
 
 def peak_memory(device: torch.device) -> int:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
-from string import Template
+from functools import cache
 from typing import Any
 
-from lors.show.inline import inert_json, policy_source
+from lors.show.page import Assets, assets
 
 __all__ = ["Column", "SearchPage", "policy", "render"]
-
-SCRIPTS = ("dom.js", "scenes.js", "search.js")
 
 
 @dataclass(frozen=True)
@@ -59,33 +55,17 @@ class SearchPage:
 
 
 def render(page: SearchPage) -> str:
-    """The page as HTML.
-
-    Names and captions are other people's text. They enter the page as JSON that no parser can take
-    for markup and leave it as text nodes; should that ever fail, the content security policy lets
-    no script run but our own, which it knows by its hash.
-    """
-    return Template(_asset("page.html")).substitute(
-        title=html.escape(page.title),
-        policy=policy(),
-        style=_asset("page.css"),
-        script=_script(),
-        data=inert_json(asdict(page)),
-    )
+    """The page as HTML; see ``lors.show.page``."""
+    return _assets().page(page.title, asdict(page))
 
 
 def policy() -> str:
     """The content security policy of the page: its own script and style, images, and searches."""
-    return (
-        f"default-src 'none'; img-src 'self' data:; connect-src 'self'; "
-        f"style-src {policy_source(_asset('page.css'))}; "
-        f"script-src {policy_source(_script())}; base-uri 'none'; form-action 'none'"
+    return _assets().policy
+
+
+@cache
+def _assets() -> Assets:
+    return assets(
+        "lors.share.search", ("scenes", "search"), "img-src 'self' data:; connect-src 'self'"
     )
-
-
-def _script() -> str:
-    return "\n".join(_asset(name) for name in SCRIPTS)
-
-
-def _asset(name: str) -> str:
-    return (files("lors.share.search") / name).read_text("utf-8")

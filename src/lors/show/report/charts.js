@@ -1,3 +1,8 @@
+/** An element of a drawing. */
+function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
 /** Groups of horizontal bars with deviations, on one scale, with the full data as a dashed line. */
 function bars({ groups }) {
   const ends = groups.flatMap((group) => [
