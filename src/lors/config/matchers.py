@@ -57,8 +57,10 @@ class TrajectoryOptions(MatchingOptions):
     autocast: bool = Field(
         False, description="inner steps in bfloat16 where that is safe; θ and λ stay in float32"
     )
-    ratio: Literal["merged", "separate"] = Field(
-        "merged", description="one ratio over all parameters, or an image plus a text ratio"
+    ratio: Literal["merged", "separate", "merged-published"] = Field(
+        "merged",
+        description="one ratio over all parameters, or an image plus a text ratio; or, as in the "
+        "published code, merged for pairs and similarity and separate for the inner rates",
     )
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
@@ -102,7 +104,7 @@ class TrajectoryOptions(MatchingOptions):
 
     def idle_loss(self) -> float:
         """A ratio of 1 is no nearer to the expert than the start; two ratios add up to 2."""
-        return 2.0 if self.ratio == "separate" else 1.0
+        return 1.0 if self.ratio == "merged" else 2.0
 
     def check(self, config: Config) -> None:
         super().check(config)

@@ -8,7 +8,7 @@ where batches come from: they return gradients on the batches, and autograd carr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ class Inner:
         sides: how many of θ's numbers belong to each side.
         objective: the loss of θ_t.
         derivative: how second derivatives are computed, except by ``unrolled``.
+        of_rates: the loss of θ_t that is reported and that the rates follow, if it is another.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -40,6 +41,7 @@ class Inner:
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
     derivative: Derivative = afresh(double)
+    of_rates: Callable[[Tensor], Tensor] | None = None
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
@@ -91,6 +93,8 @@ def unrolled(inner: Inner) -> MetaGradient:
     Paper: `Dataset Distillation by Matching Training Trajectories
     <https://arxiv.org/abs/2203.11932>`_
     """
+    if inner.of_rates is not None:
+        return _apart(unrolled, inner)
     leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
     theta = inner.theta.detach().requires_grad_()
@@ -111,6 +115,8 @@ def exact(inner: Inner) -> MetaGradient:
     λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
     of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
     """
+    if inner.of_rates is not None:
+        return _apart(exact, inner)
     theta, _, products = _train(inner, with_theta=True)
     objective, adjoint = _end(inner, theta)
     eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
@@ -135,6 +141,8 @@ def tesla(inner: Inner) -> MetaGradient:
     theta, travelled, products = _train(inner, with_theta=False)
     objective, adjoint = _end(inner, theta)
     direction = inner.scaled(adjoint, -inner.rates.detach())
+    if inner.of_rates is not None:
+        objective, adjoint = _end(replace(inner, objective=inner.of_rates), theta)
     rates = -inner.by_side(adjoint.mul_(travelled))
     del theta, travelled, adjoint  # as long as θ, and not needed any more
     gradients = []
@@ -161,6 +169,15 @@ def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:
     theta = theta.detach().requires_grad_()
     objective = inner.objective(theta)
     return objective.detach(), torch.autograd.grad(objective, theta)[0]
+
+
+def _apart(way: Callable[[Inner], MetaGradient], inner: Inner) -> MetaGradient:
+    """The gradient of the batches from one run, and that of the rates from another."""
+    assert inner.of_rates is not None
+    held = [Batch(*(tensor.detach() for tensor in batch)) for batch in inner.batches]
+    data = way(replace(inner, of_rates=None))
+    rates = way(replace(inner, of_rates=None, objective=inner.of_rates, batches=held))
+    return MetaGradient(rates.objective, data.batches, rates.rates)
 
 
 META_GRADIENTS: dict[str, Callable[[Inner], MetaGradient]] = {

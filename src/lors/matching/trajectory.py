@@ -51,9 +51,10 @@ def distance_ratio(
         start: θ₀, where it started.
         target: θ*, where the expert went.
         sides: how many of the numbers belong to the image and to the text side.
-        ratio: ``merged`` (the paper) or ``separate`` (the published code's default).
+        ratio: ``merged`` (the paper) or ``separate`` (the published code's default);
+            ``merged-published`` is ``merged`` for all but the rates.
     """
-    if ratio == "merged":
+    if ratio != "separate":
         return _squares(theta, target) / _squares(start, target)
     parts = zip(*(part.split(sides) for part in (theta, start, target)), strict=True)
     return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
@@ -112,10 +113,11 @@ def meta_gradient(
         carry = options.gradient == "exact"
         return linear_heads(flat.model, loss, start, target, batches, rates, options.ratio, carry)
     step = partial(inner_loss, flat, loss, options.autocast)
-    objective = partial(
-        distance_ratio, start=start, target=target, sides=flat.sides, ratio=options.ratio
-    )
-    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative)
+    ratio = partial(distance_ratio, start=start, target=target, sides=flat.sides)
+    objective, of_rates = partial(ratio, ratio=options.ratio), None
+    if options.ratio == "merged-published":
+        of_rates = partial(ratio, ratio="separate")
+    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative, of_rates)
     return META_GRADIENTS[options.gradient](inner)
 
 
