@@ -64,6 +64,14 @@ class TrajectoryOptions(MatchingOptions):
     )
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
+    drop_last: bool = Field(
+        False,
+        description="shuffle again where fewer than batch_size pairs are left of a pass over the "
+        "set, instead of a smaller batch",
+    )
+    temperature: Rate | None = Field(
+        None, description="τ of the inner steps; default: encoder.temperature"
+    )
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
     min_start_epoch: Number = Field(0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")

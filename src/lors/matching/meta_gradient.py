@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from lors.encoders.dropout import dropping
 from lors.matching.second_order import Derivative, Product, afresh, double
 from lors.training import Batch
 
@@ -32,6 +33,8 @@ class Inner:
         objective: the loss of θ_t.
         derivative: how second derivatives are computed, except by ``unrolled``.
         of_rates: the loss of θ_t that is reported and that the rates follow, if it is another.
+        dropout: seeds the masks of dropout, if there is any: each step has its own, and all passes
+            of a step the same, so that the gradient is that of the run as it was.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -42,6 +45,19 @@ class Inner:
     objective: Callable[[Tensor], Tensor]
     derivative: Derivative = afresh(double)
     of_rates: Callable[[Tensor], Tensor] | None = None
+    dropout: int | None = None
+
+    def loss_of(self, step: int) -> Callable[[Tensor, Batch], Tensor]:
+        """ℓ of a step, counted from 0."""
+        if self.dropout is None:
+            return self.loss
+        seed = self.dropout
+
+        def loss(theta: Tensor, batch: Batch) -> Tensor:
+            with dropping(seed, step):
+                return self.loss(theta, batch)
+
+        return loss
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
@@ -67,9 +83,12 @@ class Inner:
         """The sum on each side. Shape: (P,) -> (2,)"""
         return torch.stack([product.sum() for product in products.split(self.sides)])
 
-    def gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:
+    def gradient(
+        self, theta: Tensor, batch: Batch, create_graph: bool = False, step: int = 0
+    ) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""
-        return torch.autograd.grad(self.loss(theta, batch), theta, create_graph=create_graph)[0]
+        value = self.loss_of(step)(theta, batch)
+        return torch.autograd.grad(value, theta, create_graph=create_graph)[0]
 
 
 @dataclass(frozen=True)
@@ -98,9 +117,8 @@ def unrolled(inner: Inner) -> MetaGradient:
     leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
     theta = inner.theta.detach().requires_grad_()
-    for batch in leaves:
-        step = inner.spread(rates) * inner.gradient(theta, batch, create_graph=True)
-        theta = theta - step
+    for i, batch in enumerate(leaves):
+        theta = theta - inner.spread(rates) * inner.gradient(theta, batch, True, i)
     objective = inner.objective(theta)
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
     found = iter(torch.autograd.grad(objective, [rates, *wanted], materialize_grads=True))
@@ -156,8 +174,8 @@ def _train(
 ) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
     """θ_t, the sum of all gradients, and what gives the derivative at each step."""
     theta, travelled, products = inner.theta.detach(), torch.zeros_like(inner.theta), []
-    for batch in inner.batches:
-        g, product = inner.derivative(inner.loss, theta, batch, with_theta)
+    for i, batch in enumerate(inner.batches):
+        g, product = inner.derivative(inner.loss_of(i), theta, batch, with_theta)
         theta = inner.stepped(theta, g)
         travelled += g
         products.append(product)
