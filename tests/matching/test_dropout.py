@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lors.config import load_config
 from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.dropout import Dropout
 from lors.encoders.heads import PublishedHead
 from lors.losses import wbce_published
 from lors.matching import matcher_of
@@ -32,29 +33,37 @@ IMAGES, TEXTS, MOVED = tensors((3, 7, 5), (3, 7, 4), (sum(FLAT.sides),))
 START = FLAT.flatten(FLAT.model)
 
 
-def end(way: Callable[[Inner], MetaGradient], derivative: str, seed: int | None, texts: Tensor):
-    """The objective and the gradients of an inner run of three steps."""
-
-    def loss(theta: Tensor, batch: Batch) -> Tensor:
-        return wbce_published(FLAT(theta, batch.inputs, batch.texts), batch.similarity)
-
+def run(
+    derivative: str,
+    seed: int | None,
+    texts: Tensor,
+    loss: Callable[[Tensor, Batch], Tensor] = lambda theta, batch: wbce_published(
+        FLAT(theta, batch.inputs, batch.texts), batch.similarity
+    ),
+) -> Inner:
+    """An inner run of three steps."""
     batches = [
         Batch(image, text.requires_grad_(), torch.eye(7, dtype=torch.double))
         for image, text in zip(IMAGES, texts.clone(), strict=True)
     ]
     target = START + 0.1 * MOVED
-    found = way(
-        Inner(
-            loss,
-            START,
-            batches,
-            torch.tensor([0.05, 0.08], dtype=torch.double),
-            FLAT.sides,
-            lambda theta: (theta - target).square().sum(),
-            DERIVATIVES[derivative],
-            dropout=seed,
-        )
+    return Inner(
+        loss,
+        START,
+        batches,
+        torch.tensor([0.05, 0.08], dtype=torch.double),
+        FLAT.sides,
+        lambda theta: (theta - target).square().sum(),
+        DERIVATIVES[derivative],
+        dropout=seed,
     )
+
+
+def end(
+    way: Callable[[Inner], MetaGradient], derivative: str, seed: int | None, texts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The objective and the gradients of the texts and the rates."""
+    found = way(run(derivative, seed, texts))
     return found.objective, torch.stack([batch.texts for batch in found.batches]), found.rates
 
 
@@ -84,12 +93,10 @@ def test_every_derivative_gives_the_gradient_of_plain_autograd(
 def test_each_run_and_each_step_has_masks_of_its_own() -> None:
     ends = [end(tesla, "double", seed, TEXTS)[0].item() for seed in (None, 1, 2)]
     assert len(set(ends)) == 3
-    inner = Inner(
-        lambda theta, batch: PublishedHead(4, 6).residual.dropout(theta), *[None] * 5, dropout=1
-    )  # type: ignore[arg-type]
-    first, second = (inner.loss_of(step)(torch.ones(100), IMAGES) for step in (0, 1))
+    inner = run("double", 1, TEXTS, lambda theta, batch: Dropout(0.1)(batch.texts))
+    first, second = (inner.loss_of(step)(START, inner.batches[0]) for step in (0, 1))
     assert not torch.equal(first, second)
-    assert torch.equal(first, inner.loss_of(0)(torch.ones(100), IMAGES))
+    assert torch.equal(first, inner.loss_of(0)(START, inner.batches[0]))
 
 
 def test_matching_drops_and_gives_the_same_bits_twice() -> None:
