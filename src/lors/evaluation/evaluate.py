@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from lors.config import load_config
+from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
@@ -83,7 +83,7 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
+    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
@@ -206,7 +206,8 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    note = _how_trained(distilled, setting.config)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def row_of(
@@ -227,11 +228,13 @@ def row_of(
     )
 
 
-def _how_trained(made: DistilledSet) -> str:
+def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
+    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
     if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
+        return f"{config.loss}{plain}, {rates_label(made.rates)}"
+    return f"{config.loss}, {kind} S, learned rates"
 
 
 def evaluation_network(
