@@ -1,0 +1,89 @@
+"""Processes that start with all imported: that takes longer than most of what tests do in them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+__all__ = ["loaded_processes", "slow_command", "started_command"]
+
+
+class LoadedProcess(ForkServerProcess):
+    """A fork of a server that has imported all, with the environment of whoever starts it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._environment = dict(os.environ)
+
+    def run(self) -> None:
+        os.environ.clear()  # that of the server is from when it started
+        os.environ.update(self._environment)
+        super().run()
+
+
+class _Context(ForkServerContext):
+    Process = LoadedProcess  # type: ignore[assignment]
+
+
+def loaded_processes() -> ForkServerContext:
+    """What starts them, in place of ``multiprocessing.get_context(…)``."""
+    context = _Context()
+    context.set_forkserver_preload(["pytest", "hypothesis", "lors.cli", "lors.comparison.run"])
+    return context
+
+
+@contextmanager
+def started_command(
+    said: Path, *words: str | Path, file_size: int | None = None
+) -> Iterator[ForkServerProcess]:
+    """A command of lors in the background; it is killed if it still runs after the block.
+
+    Iterations after the fifth take a second, so that a signal comes before the last on any machine.
+
+    Args:
+        said: the file for what it prints.
+        words: of the command.
+        file_size: the limit that the system puts on files.
+    """
+    process = loaded_processes().Process(
+        target=_command, args=(said, list(map(str, words)), file_size)
+    )
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def _command(said: Path, words: list[str], file_size: int | None) -> None:
+    with said.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if file_size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    slow_command(words)
+
+
+def slow_command(words: list[str]) -> None:
+    """A command of lors in this process, at most one iteration a second after the fifth."""
+    from lors.__main__ import main
+    from lors.distillation.loop import Distillation
+
+    step = Distillation.step
+
+    def slow_step(state: Distillation, matcher: Any) -> Any:
+        if state.iteration >= 5:
+            time.sleep(1)
+        return step(state, matcher)
+
+    Distillation.step = slow_step  # type: ignore[method-assign]
+    sys.argv = ["lors", *words]
+    main()
