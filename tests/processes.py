@@ -14,6 +14,12 @@ from typing import Any
 
 __all__ = ["loaded_processes", "slow_command", "started_command"]
 
+PRELOADED = (
+    *("pytest", "hypothesis", "sklearn.decomposition", "sklearn.feature_extraction.text"),
+    *("lors.cli", "lors.comparison.run", "lors.encoders.lsa", "lors.matching.trajectory"),
+    "lors.show.report",
+)
+
 
 class LoadedProcess(ForkServerProcess):
     """A fork of a server that has imported all, with the environment of whoever starts it."""
@@ -35,7 +41,7 @@ class _Context(ForkServerContext):
 def loaded_processes() -> ForkServerContext:
     """What starts them, in place of ``multiprocessing.get_context(…)``."""
     context = _Context()
-    context.set_forkserver_preload(["pytest", "hypothesis", "lors.cli", "lors.comparison.run"])
+    context.set_forkserver_preload(list(PRELOADED))
     return context
 
 
