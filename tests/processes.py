@@ -47,7 +47,7 @@ def loaded_processes() -> ForkServerContext:
 
 @contextmanager
 def started_command(
-    said: Path, *words: str | Path, file_size: int | None = None
+    said: Path, *words: str | Path, file_size: int | None = None, folder: Path = Path()
 ) -> Iterator[ForkServerProcess]:
     """A command of lors in the background; it is killed if it still runs after the block.
 
@@ -57,9 +57,10 @@ def started_command(
         said: the file for what it prints.
         words: of the command.
         file_size: the limit that the system puts on files.
+        folder: where it works, and from which Python does not import by itself.
     """
     process = loaded_processes().Process(
-        target=_command, args=(said, list(map(str, words)), file_size)
+        target=_command, args=(said.resolve(), list(map(str, words)), file_size, folder.resolve())
     )
     process.start()
     try:
@@ -69,7 +70,9 @@ def started_command(
         process.join()
 
 
-def _command(said: Path, words: list[str], file_size: int | None) -> None:
+def _command(said: Path, words: list[str], file_size: int | None, folder: Path) -> None:
+    os.chdir(folder)
+    sys.path[:] = [path for path in sys.path if path and Path(path) != folder]
     with said.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
