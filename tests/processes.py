@@ -35,7 +35,7 @@ class LoadedProcess(ForkServerProcess):
 
 
 class _Context(ForkServerContext):
-    Process = LoadedProcess  # type: ignore[assignment]
+    Process = LoadedProcess
 
 
 def loaded_processes() -> ForkServerContext:
@@ -85,13 +85,14 @@ def slow_command(words: list[str]) -> None:
     """A command of lors in this process, at most one iteration a second after the fifth."""
     from lors.__main__ import main
     from lors.distillation.loop import Distillation
+    from lors.matching.matcher import Matcher
 
     step = Distillation.step
 
-    def slow_step(state: Distillation, matcher: Any) -> Any:
-        if state.iteration >= 5:
+    def slow_step(self: Distillation, matcher: Matcher) -> float:
+        if self.iteration >= 5:
             time.sleep(1)
-        return step(state, matcher)
+        return step(self, matcher)
 
     Distillation.step = slow_step  # type: ignore[method-assign]
     sys.argv = ["lors", *words]

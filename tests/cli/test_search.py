@@ -77,7 +77,7 @@ def test_a_run_that_is_not_there_is_named() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 def test_serve_serves_until_it_is_interrupted(run: Path, photos: Path, tmp_path: Path) -> None:
     said = tmp_path / "said"
-    words = ["serve", run, photos, "--no-browser", "--no-full", "--port", "0"]
+    words = ["serve", str(run), str(photos), "--no-browser", "--no-full", "--port", "0"]
     with started_command(said, *words) as process:
         while not (address := re.search(r"at (http://127\.0\.0\.1:\S+)\n", shown(said))):
             assert process.is_alive(), shown(said)
