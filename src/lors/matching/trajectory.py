@@ -6,10 +6,12 @@ import copy
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lors.config.matchers import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
@@ -41,6 +43,10 @@ GRAPHS = 4
 """The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
 
 
+PIECE = 1 << 18
+"""Numbers of θ that are compared at a time: they stay in a CPU's cache."""
+
+
 def distance_ratio(
     theta: Tensor, start: Tensor, target: Tensor, sides: tuple[int, int], ratio: str = "merged"
 ) -> Tensor:
@@ -59,9 +65,25 @@ def distance_ratio(
     return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
 
 
-def _squares(a: Tensor, b: Tensor) -> Tensor:
+class _Squares(torch.autograd.Function):
     """‖a - b‖², at little memory: vectors as long as θ are what there is most of."""
-    return F.mse_loss(a, b, reduction="sum")
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        parts = zip(a.split(PIECE), b.split(PIECE), strict=True)
+        return torch.stack([F.mse_loss(x, y, reduction="sum") for x, y in parts]).sum()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        a, b = ctx.saved_tensors
+        return torch.sub(a, b).mul_(2 * slope), None
+
+
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    found: Tensor = _Squares.apply(a, b)  # type: ignore[no-untyped-call]
+    return found
 
 
 def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch: Batch) -> Tensor:
@@ -149,9 +171,7 @@ class TrajectoryMatcher:
         if not linear:
             self.derivative = self._derivative(setting)
         elif self.divided:
-            self.derivative = afresh(
-                double
-            )  # as exact as the closed form, which is of whole batches
+            self.derivative = afresh(double)  # as exact as the closed form, of whole batches
         if self.divided:
             model = copy.copy(self.flat.model)
             model.divided = True
