@@ -1,6 +1,6 @@
 """Recall by way to second derivatives: whether a faster way changes what a set is worth.
 
-    python benchmarks/recall_by_derivative.py                        # makes all runs that are missing
+    python benchmarks/recall_by_derivative.py                      # all runs that are missing
     python benchmarks/recall_by_derivative.py --presets demo --seeds 2 --ways auto,double
     python benchmarks/recall_by_derivative.py --runs 10 -- data.root=photos   # ten runs, then stop
 

@@ -17,7 +17,7 @@ from lors.matching.fitting import (
     kept_bytes,
     relative_error,
 )
-from lors.matching.kinks import BranchesDiffer
+from lors.matching.kinks import BranchesDifferError
 from lors.matching.second_order import DERIVATIVES, forward, one_sided
 from lors.training import Batch
 
@@ -113,15 +113,32 @@ def test_operations_that_change_are_noticed(with_theta: bool) -> None:
 
     def loss(theta: Tensor, batch: Batch) -> Tensor:
         x = theta * batch.inputs
-        return (x.relu() if bool(x.sum() > 1) else x.abs().relu()).square().sum()
+        return (x.relu() if x.detach().sum().item() > 1 else x.abs().relu()).square().sum()
 
     theta = torch.full((2,), 0.5).requires_grad_()
     batch = Batch(torch.ones(2).requires_grad_(), torch.ones(1), torch.ones(1))
     direction = torch.full((2,), 1.0)
-    with pytest.raises(BranchesDiffer, match="set matching.derivative"):
+    with pytest.raises(BranchesDifferError, match=r"set matching\.derivative"):
         one_sided(loss, theta, batch, with_theta, 1e-2).product(direction)
     assert fitting_one_sided(loss, theta, batch, direction)[1] == math.inf
     assert fitting_derivative(loss, theta, batch, direction, with_theta)[0] == "double"
+
+
+def test_an_operation_with_one_derivative_is_differenced() -> None:
+    """Torch has no second derivative of a hardsigmoid."""
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        return (F.hardsigmoid(theta) * batch.inputs).square().sum()
+
+    theta = torch.tensor([-4.0, -1.0, 2.0, 5.0])
+    inputs = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    batch = Batch(inputs.requires_grad_(), torch.ones(1), torch.ones(1))
+    name, way = fitting_derivative(loss, theta, batch, torch.ones(4), True)
+    assert name == "one-sided"
+    found = way(loss, theta, batch, True).product(torch.ones(4))
+    # Between -3 and 3, ℓ = Σ ((θ + 3) x / 6)²
+    expected = torch.tensor([0.0, 2 / 36 * 4, 2 / 36 * 9, 0.0])
+    torch.testing.assert_close(found.theta, expected, rtol=0.01, atol=1e-3)
 
 
 def test_noise_is_noticed() -> None:

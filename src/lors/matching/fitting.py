@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from lors.matching.kinks import BranchesDiffer, has_kinks
+from lors.matching.kinks import Branches, BranchesDifferError, has_kinks, noted, taken
 from lors.matching.second_order import (
     BatchLoss,
     Derivative,
@@ -89,7 +89,7 @@ def fitting_derivative(
         with_theta: whether derivatives in θ will be asked for.
         graphs: the bytes that memory has for each step's graph of a batch of this size.
     """
-    exact = double(loss, theta, batch, direction, True)
+    exact = _exact(loss, theta, batch, direction)
     way, error, kinks = _one_sided(loss, theta, batch, direction, exact)
     if error < TOLERANCE:
         return "one-sided", way
@@ -107,7 +107,7 @@ def fitting_derivative(
         return "double", afresh(double)
     try:
         forward(loss, theta, batch, direction, False)
-    except torch.cuda.OutOfMemoryError:
+    except torch.OutOfMemoryError:
         raise
     except (NotImplementedError, RuntimeError):
         return "double", afresh(double)
@@ -121,8 +121,30 @@ def fitting_one_sided(
 
     Arguments are those of ``fitting_derivative``.
     """
-    exact = double(loss, theta, batch, direction, True)
+    exact = _exact(loss, theta, batch, direction)
     return _one_sided(loss, theta, batch, direction, exact)[:2]
+
+
+def _exact(loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor) -> Product:
+    """The derivative that a trial compares with.
+
+    Some operations with kinks have only one derivative in torch (hardsigmoid); their branches have
+    all.
+    """
+    try:
+        return double(loss, theta, batch, direction, True)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:
+        branches: Branches = []
+        with torch.no_grad(), noted(branches):
+            loss(theta, batch)
+
+        def smooth(theta: Tensor, batch: Batch) -> Tensor:
+            with taken(branches):
+                return loss(theta, batch)
+
+        return double(smooth, theta, batch, direction, True)
 
 
 def _one_sided(
@@ -136,7 +158,7 @@ def _one_sided(
     def error(step: float) -> float:
         try:
             return _error(product(direction, step), exact)
-        except BranchesDiffer:
+        except BranchesDifferError:
             return math.inf
 
     step, least = _least(error)

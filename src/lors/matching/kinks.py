@@ -21,13 +21,13 @@ from torch.overrides import TorchFunctionMode
 
 from lors.matching.kinked import KINKS
 
-__all__ = ["Branches", "BranchesDiffer", "has_kinks", "noted", "taken"]
+__all__ = ["Branches", "BranchesDifferError", "has_kinks", "noted", "taken"]
 
-Branches = list[tuple[Callable[..., Any], tuple[Tensor, ...]]]
-"""Each operation with kinks and the branches it took, in the order of the forward pass."""
+Branches = list[tuple[Callable[..., Any], torch.Size, tuple[Tensor, ...]]]
+"""Each operation with kinks, the shape it took, and its branches, in the order of the pass."""
 
 
-class BranchesDiffer(RuntimeError):
+class BranchesDifferError(RuntimeError):
     """The second pass does not run the operations of the first."""
 
 
@@ -43,12 +43,12 @@ def taken(branches: Branches) -> Iterator[None]:
     """Let the operations that run inside, the same as before, take the branches that were noted.
 
     Raises:
-        BranchesDiffer: they are not the same.
+        BranchesDifferError: they are not the same.
     """
     with _Taking(branches) as mode:
         yield
         if next(mode.branches, None) is not None:
-            raise BranchesDiffer(_differ("ends early"))
+            raise BranchesDifferError(_differ("ends early"))
 
 
 def has_kinks(forward: Callable[[], Tensor]) -> bool:
@@ -83,16 +83,12 @@ class _Noting(TorchFunctionMode):
         kink = KINKS.get(func)
         if kink is None:
             return func(*args, **kwargs)
-        if kink.of_output:
-            out = func(*args, **kwargs)
-            self._note(func, kink.branch, out)
-            return out
-        self._note(func, kink.branch, *args, **kwargs)
-        return func(*args, **kwargs)
-
-    def _note(self, func: Any, branch: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        args, kwargs = _input_first(args, kwargs)
+        out = func(*args, **kwargs) if kink.of_output else None
         with torch.no_grad():
-            self.branches.append((func, branch(*args, **kwargs)))
+            noted = kink.branch(out) if kink.of_output else kink.branch(*args, **kwargs)
+        self.branches.append((func, args[0].shape, noted))
+        return out if kink.of_output else func(*args, **kwargs)
 
 
 class _Taking(TorchFunctionMode):
@@ -105,16 +101,22 @@ class _Taking(TorchFunctionMode):
         kink = KINKS.get(func)
         if kink is None:
             return func(*args, **kwargs)
-        before, noted = next(self.branches, (None, ()))
-        if before is not func:
-            raise BranchesDiffer(_differ(f"calls {func.__name__}"))
-        try:
-            value = kink.value(noted, *args, **kwargs)
-        except RuntimeError as error:  # of other shapes
-            raise BranchesDiffer(_differ(f"calls {func.__name__}")) from error
-        if kink.in_place or kwargs.get("inplace"):
-            return args[0].copy_(value)  # others may read the input
-        return value
+        (x, *args), kwargs = _input_first(args, kwargs)
+        before, shape, noted = next(self.branches, (None, None, ()))
+        if before is not func or shape != x.shape:
+            raise BranchesDifferError(_differ(f"calls {func.__name__} on {tuple(x.shape)}"))
+        if not kink.in_place and not kwargs.get("inplace"):
+            return kink.value(noted, x, *args, **kwargs)
+        # Others may read the input. Where a slope depends on it, that must be its old value.
+        value = kink.value(noted, x if kink.of_output else x.clone(), *args, **kwargs)
+        return x.copy_(value)
+
+
+def _input_first(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The same arguments, of which the first, if it was named, no longer is."""
+    if args:
+        return args, kwargs
+    return (kwargs["input"],), {name: value for name, value in kwargs.items() if name != "input"}
 
 
 def _differ(where: str) -> str:

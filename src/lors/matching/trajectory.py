@@ -75,14 +75,14 @@ class _Squares(torch.autograd.Function):
         return torch.stack([F.mse_loss(x, y, reduction="sum") for x, y in parts]).sum()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
         a, b = ctx.saved_tensors
         return torch.sub(a, b).mul_(2 * slope), None
 
 
 def _squares(a: Tensor, b: Tensor) -> Tensor:
-    found: Tensor = _Squares.apply(a, b)  # type: ignore[no-untyped-call]
+    found: Tensor = _Squares.apply(a, b)
     return found
 
 
