@@ -24,7 +24,13 @@ from lors.matching.second_order import (
 )
 from lors.training import Batch
 
-__all__ = ["fitting_derivative", "fitting_one_sided", "kept_bytes", "relative_error"]
+__all__ = [
+    "TOLERANCE",
+    "fitting_derivative",
+    "fitting_one_sided",
+    "kept_bytes",
+    "relative_error",
+]
 
 TOLERANCE = 0.01
 """Of differences: far below what changes from one drawn start to the next."""

@@ -18,7 +18,7 @@ from lors.encoders import DualEncoder, FlatModel
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
-from lors.matching.fitting import fitting_derivative, fitting_one_sided
+from lors.matching.fitting import TOLERANCE, fitting_derivative, fitting_one_sided
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double
@@ -254,5 +254,11 @@ class TrajectoryMatcher:
             memory = total_memory(setting.device) // GRAPHS
         graphs = memory / self.options.steps * m / self.options.batch_size
         if asked == "one-sided":
-            return fitting_one_sided(step, start, batch, start - target)[0]
+            way, error = fitting_one_sided(step, start, batch, start - target)
+            if error < TOLERANCE:
+                return way
+            raise InputError(
+                f"matching.derivative=one-sided is wrong by {error:.0%} for this network in this "
+                "precision: set matching.derivative=auto"
+            )
         return fitting_derivative(step, start, batch, start - target, carry, graphs)[1]
