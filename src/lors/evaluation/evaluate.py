@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from lors.config import load_config
+from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
 from lors.data.in_memory import Given, length
 from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
+from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -82,7 +83,7 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
+    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
@@ -138,6 +139,11 @@ def evaluate(
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
             return _evaluated(made, changes, shown)
+        if changes.get("evaluate.similarity", made.config.evaluate.similarity) == "expert":
+            raise InputError(
+                "evaluate.similarity=expert needs experts, which train on the data the set was "
+                "made from: leave test out"
+            )
         skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
@@ -200,7 +206,8 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    note = _how_trained(distilled, setting.config)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def row_of(
@@ -221,11 +228,13 @@ def row_of(
     )
 
 
-def _how_trained(made: DistilledSet) -> str:
+def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
+    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
     if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
+        return f"{config.loss}{plain}, {rates_label(made.rates)}"
+    return f"{config.loss}, {kind} S, learned rates"
 
 
 def evaluation_network(
@@ -250,7 +259,10 @@ def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
     """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    return pairs.to(setting.device, setting.dtype)
+    pairs = pairs.to(setting.device, setting.dtype)
+    if setting.config.evaluate.similarity == "expert":
+        pairs.similarity = expert_similarity(setting, pairs)
+    return pairs
 
 
 def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
