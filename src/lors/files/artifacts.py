@@ -29,6 +29,7 @@ from lors.system.memory import check_fits
 
 __all__ = [
     "FORMAT",
+    "all_finite",
     "home",
     "leftovers",
     "load",
@@ -234,12 +235,12 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if header["checksum"] not in (None, _checksum(tensors)):
         raise InputError(f"{str(path)!r} is damaged: its numbers do not fit their checksum")
     for name, tensor in tensors.items():
-        if not _finite(tensor):
+        if not all_finite(tensor):
             raise InputError(f"{str(path)!r} is damaged: not all of {name[:60]!r} is finite")
     return header, tensors
 
 
-def _finite(tensor: Tensor) -> bool:
+def all_finite(tensor: Tensor) -> bool:
     """Whether all numbers are; a NaN anywhere is the least and the largest, too."""
     if not tensor.is_floating_point() or not tensor.numel():
         return True
