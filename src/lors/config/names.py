@@ -11,6 +11,7 @@ __all__ = [
     "HEADS",
     "LOSSES",
     "MATCHERS",
+    "PLAIN_LOSSES",
     "SELECTIONS",
     "SIMILARITIES",
     "SOURCES",
@@ -76,9 +77,16 @@ TEXT_ALIASES = {
 
 LOSSES: Registry[Any] = Registry(
     "loss",
-    {name: f"lors.losses:{name}" for name in ("nce", "ence", "bce", "wbce")},
+    {
+        f"{name}{reading}": f"lors.losses:{name}{reading}".replace("-", "_")
+        for reading in ("", "-published")
+        for name in ("nce", "ence", "bce", "wbce")
+    },
     _plugins,
 )
+PLAIN_LOSSES = ("nce", "nce-published")
+"""Those that know no similarity but the identity."""
+
 SIMILARITIES: Registry[Any] = Registry(
     "similarity",
     {
