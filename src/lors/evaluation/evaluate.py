@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from lors.config import load_config
+from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
@@ -35,7 +35,15 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+__all__ = [
+    "evaluate",
+    "evaluate_set",
+    "evaluated_row",
+    "evaluation_network",
+    "evaluation_setting",
+    "row_of",
+    "set_row",
+]
 
 NETWORK = "evaluation network"
 """The key that draws the networks which are trained on a set."""
@@ -72,8 +80,19 @@ def _evaluated(
     pairs: Pairs | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> Row:
-    made_with = distilled.config.encoder
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
+    return evaluated_row(evaluation_setting(distilled, config, progress, pairs), distilled)
+
+
+def evaluation_setting(
+    distilled: DistilledSet, config: Config, progress: Progress, pairs: Pairs | None = None
+) -> Setting:
+    """The setting in which a set is measured.
+
+    Raises:
+        InputError: it cannot be measured with this configuration.
+    """
+    made_with = distilled.config.encoder
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
     setting = setting_of(config, progress, like=distilled, pairs=pairs)
@@ -82,7 +101,13 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
+    return setting
+
+
+def evaluated_row(setting: Setting, distilled: DistilledSet) -> Row:
+    """What networks of a setting reach on a set, with the loss of the setting."""
+    loss = setting.config.loss
+    note = _how_trained(distilled) if loss == distilled.config.loss else loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
@@ -223,6 +248,8 @@ def row_of(
 
 def _how_trained(made: DistilledSet) -> str:
     config = made.config
+    if made.imported:
+        return f"{config.loss}, {config.similarity.kind} S, {rates_label(made.rates)}"
     if not config.learns_rates():
         return f"{config.loss}, {rates_label(made.rates)}"
     return f"{config.loss}, {config.similarity.kind} S, learned rates"

@@ -181,7 +181,12 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
             "here: check that it is what it should be"
         ) from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
+        with path.open("rb") as file:
+            zipped = file.read(4) == b"PK\x03\x04"
+        why = f"is damaged or not a safetensors file: {error}"
+        if zipped and path.suffix in (".pt", ".pth"):
+            why = "is a pickled file, which only 'lors import' opens, and only as tensors"
+        raise InputError(f"{str(path)!r} {why}") from None
     with handle:
         try:
             header = _header(path, handle.metadata() or {}, kind)

@@ -81,6 +81,7 @@ class SetHeader(Header):
     text_trunk: Trunk
     versions: dict[str, str]
     captions: list[str] = []
+    imported: str = ""
 
     @model_validator(mode="after")
     def _one_caption_each(self) -> SetHeader:

@@ -35,12 +35,12 @@ class Stored(NamedTuple):
 
     dtype: str
     key: str
-    count: int
+    length: int
 
     @property
     def size(self) -> int:
         """In bytes."""
-        return self.count * {name: size for name, size in DTYPES.values()}[self.dtype]
+        return self.length * dict(DTYPES.values())[self.dtype]
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,9 @@ def _reduced(machine: _Machine, _: Any) -> None:
         case "collections OrderedDict", ():
             machine.stack.append({})
         case name, _:
-            raise ValueError(f"it holds a call of {name[:60].replace(' ', '.')!r}, not only tensors")
+            raise ValueError(
+                f"it holds a call of {name[:60].replace(' ', '.')!r}, not only tensors"
+            )
 
 
 def _spec(stored: Stored, offset: Any, size: Any, stride: Any) -> TensorSpec:
@@ -156,9 +158,11 @@ def _spec(stored: Stored, offset: Any, size: Any, stride: Any) -> TensorSpec:
         raise ValueError(f"a tensor has a shape of {len(size)} and strides of {len(stride)}")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     overlaps = any(n > 1 and step < 1 for n, step in zip(size, stride, strict=True))
-    if not math.prod(size) or math.prod(size) > stored.count or overlaps:
-        raise ValueError(f"a tensor of shape {_short(size)} does not fit its {stored.count} numbers")
-    if offset < 0 or last >= stored.count:
+    if not math.prod(size) or math.prod(size) > stored.length or overlaps:
+        raise ValueError(
+            f"a tensor of shape {_short(size)} does not fit its {stored.length} numbers"
+        )
+    if offset < 0 or last >= stored.length:
         raise ValueError(f"a tensor of shape {_short(size)} reaches beyond its numbers")
     return TensorSpec(stored, size)
 

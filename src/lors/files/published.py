@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,13 @@ def read_published_set(path: Path) -> PublishedSet:
         None if matrix is None else _copy(matrix, wide),
         torch.stack([_copy(rate, wide) for rate in rates]),
     )
-    every = (read.images, read.texts, *read.factors, read.rates, *([] if matrix is None else [matrix]))
+    every = (
+        read.images,
+        read.texts,
+        *read.factors,
+        read.rates,
+        *([] if matrix is None else [matrix]),
+    )
     if not all(map(all_finite, every)):
         raise InputError(f"cannot import {str(path)!r}: not all of its numbers are finite")
     if not (read.rates > 0).all():
@@ -172,7 +180,8 @@ def published_experts(
     beside = text_file(path)
     sides = []
     for file, side, wanted in zip((path, beside), ("image", "text"), shapes, strict=True):
-        sides.append(read_tensors(file, lambda f, s=side, w=wanted: _check_side(f, s, w, epochs)))
+        check = partial(_check_side, side=side, shapes=wanted, epochs=epochs)
+        sides.append(read_tensors(file, check))
     images, texts = sides
     if len(images) != len(texts):
         raise InputError(
@@ -180,11 +189,14 @@ def published_experts(
             "files of the same training runs"
         )
     for number, (image, text) in enumerate(zip(images, texts, strict=True)):
-        check_fits(4 * (epochs + 1) * sum(p.numel() for p in (*image[0], *text[0])), repr(str(path)))
+        check_fits(
+            4 * (epochs + 1) * sum(p.numel() for p in (*image[0], *text[0])), repr(str(path))
+        )
+        for side in (image, text):
+            for epoch, (before, after) in enumerate(pairwise(side)):
+                if all(map(torch.equal, before, after)):
+                    raise InputError(f"cannot import {str(path)!r}: {_alike(number, epoch)}")
         thetas = [_theta(both) for both in zip(image, text, strict=True)]
-        for epoch, (before, after) in enumerate(zip(thetas, thetas[1:], strict=False)):
-            if torch.equal(before, after):
-                raise InputError(f"cannot import {str(path)!r}: {_alike(number, epoch)}")
         if not all(map(all_finite, thetas)):
             raise InputError(
                 f"cannot import {str(path)!r}: not all parameters of expert {number} are finite"
@@ -250,6 +262,6 @@ def _check_parameters(found: Any, side: str, shapes: Sequence[tuple[int, ...]]) 
     for number, (one, other) in enumerate(zip(theirs, shapes, strict=True)):
         if one != tuple(other):
             raise ValueError(
-                f"parameter {number} of its {side} side has shape {one}, and that of the network of "
-                f"the configuration {tuple(other)}: choose another --like, or set its encoder"
+                f"parameter {number} of its {side} side has shape {one}, and that of the network "
+                f"of the configuration {tuple(other)}: choose another --like, or set its encoder"
             )

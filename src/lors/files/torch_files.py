@@ -1,7 +1,7 @@
 """Files of ``torch.save``: the one place where lors opens a pickle, and only if asked to import it.
 
-The archive and what its pickle describes are checked before torch sees the file; torch then reads it
-with ``weights_only=True``, which makes nothing but tensors and plain values, too.
+The archive and what its pickle describes are checked before torch sees the file. Then torch reads
+it with ``weights_only=True``, which makes nothing but tensors and plain values, too.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _records(path: Path) -> tuple[dict[str, int], bytes]:
     with path.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             raise ValueError(LEGACY)
-        file.seek(-22, 2)
+        file.seek(max(0, path.stat().st_size - 22))
         if file.read(4) != b"PK\x05\x06":
             raise ValueError("it is damaged: its table of contents is not at its end")
         with zipfile.ZipFile(file) as archive:
@@ -88,7 +88,9 @@ def _records(path: Path) -> tuple[dict[str, int], bytes]:
                 if entry.filename.startswith(kept):
                     sizes[entry.filename.removeprefix(kept)] = entry.file_size
                 elif entry.filename not in others:
-                    raise ValueError(f"it holds {entry.filename[:60]!r}, which no set or expert has")
+                    raise ValueError(
+                        f"it holds {entry.filename[:60]!r}, which no set or expert has"
+                    )
                 elif entry.file_size > (PICKLE if entry.filename == pickled else 100):
                     raise ValueError(f"its {entry.filename[:60]!r} is too large")
                 found = _read(archive, entry, entry.filename == pickled)

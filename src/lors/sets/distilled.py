@@ -74,6 +74,7 @@ class DistilledSet:
         text_standard: standardises the embeddings of the text trunk.
         captions: the real caption nearest to each text, where they are known, for people to read;
             nothing trains on them. Length: N, or 0
+        imported: what file of another project it was read from; empty if lors made it.
     """
 
     pairs: SyntheticPairs
@@ -85,6 +86,7 @@ class DistilledSet:
     image_standard: Standard | None = None
     text_standard: Standard | None = None
     captions: tuple[str, ...] = ()
+    imported: str = ""
 
     def __post_init__(self) -> None:
         budget = self.config.distill.budget
@@ -102,12 +104,13 @@ class DistilledSet:
     def __repr__(self) -> str:
         config = self.config
         what = "features" if config.encoder.space == "features" else "pixels"
-        made = config.selection.kind or config.matching.kind
+        made = f"by {config.selection.kind or config.matching.kind}"
+        made = f"from {self.imported}" if self.imported else made
         shapes = " and ".join(
             "x".join(map(str, part.shape[1:])) for part in (self.pairs.images, self.pairs.texts)
         )
         return (
-            f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, by {made}, "
+            f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, {made}, "
             f"{config.similarity.kind} S, storage of {self.storage():.1f})"
         )
 
@@ -218,7 +221,7 @@ class DistilledSet:
         encoder = self.config.encoder
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
-        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+        if trunk_key(encoder) != self.image_trunk:
             if is_own(encoder.image):
                 raise InputError(
                     f"this set was made with another image trunk of the name {encoder.image}: give "

@@ -243,7 +243,9 @@ class Retriever:
         def build() -> DualEncoder:
             sees, dims = None, {"text_standard": trunk.dim}
             if encoder.scope == "heads":
-                sees = image_trunk(encoder.image, None, encoder.size()).eval()
+                sees = image_trunk(
+                    encoder.image, None, encoder.size(), encoder.normalisation
+                ).eval()
                 dims["image_standard"] = feature_size(sees)
             standards = {
                 name: Standard(torch.zeros(dim), torch.ones(()))
