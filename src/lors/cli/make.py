@@ -178,11 +178,12 @@ def evaluate(
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
 ) -> None:
-    """Judge a set: train fresh networks on it and measure their test recall.
+    """Train fresh networks on a set and measure their recall.
 
-    Beside it stand the literature's reading (the best epoch on the test split), random pairs of
-    equal storage and the full data. Data, encoders and protocol are those saved in the set unless
-    overridden, e.g. data.root=/elsewhere evaluate.seeds=10.
+    The epoch is chosen on the validation split; beside it stand the literature's reading (the best
+    epoch on the test split), random pairs of equal storage and the full data, which are measured
+    once and kept. Data, encoders and protocol are those saved in the set unless overridden, e.g.
+    data.root=/elsewhere evaluate.seeds=10.
     """
     changes = list(overrides or ())
     if image_trunk is not None:

@@ -41,7 +41,7 @@ def import_(
         ),
     ] = None,
 ) -> None:
-    """Read a set or experts that another project published, and write ours.
+    """Read a set or experts that another project published.
 
     LoRS, RepBlend and PTM-ST publish pickled files. They are opened here, as tensors alone: no code
     in them is run. What they do not say, --like does: data, encoders, loss and protocol.
@@ -99,10 +99,11 @@ def export(
         typer.Option(help="A plain folder, or one file (.pt) for the published code of LoRS."),
     ] = "folder",
 ) -> None:
-    """Write a set for others. As a folder: PNG images, nearest captions, S as a table, and a card.
+    """Write a set for others: a plain folder, or a published file.
 
-    Hugging Face's imagefolder loads it. The real data is read for the nearest captions, from where
-    the run found it unless overridden, e.g. data.root=/elsewhere.
+    The folder has PNG images, nearest captions, S as a table, and a card. Hugging Face's imagefolder
+    loads it. The real data is read for the nearest captions, from where the run found it unless
+    overridden, e.g. data.root=/elsewhere.
     """
     if format == "published":
         _export_published(path, out)

@@ -27,7 +27,7 @@ from lors.sets.distilled import DistilledSet
 from lors.sets.published import published_loss, unpublished
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve, setting_of
-from lors.system.errors import InputError
+from lors.system.errors import InputError, printable
 from lors.system.progress import Progress, Silent
 
 __all__ = ["holds_experts", "import_experts", "import_set", "is_foreign"]
@@ -121,7 +121,7 @@ def _published_set(
         CLIP_MEAN,
         CLIP_STD,
         trunk_key(encoder),
-        imported=name,
+        imported=printable(name),
     )
     try:
         check_sizes(made)
@@ -190,7 +190,7 @@ def _folder_set(
     made = setting.distilled(
         with_rates(pairs, rates), loss, SimilarityConfig(kind="identity"), captions
     )
-    return replace(made.to("cpu"), imported=folder.name)
+    return replace(made.to("cpu"), imported=printable(folder.resolve().name))
 
 
 def _tensors(setting: Setting, pixels: np.ndarray, captions: list[str]) -> tuple[Tensor, Tensor]:
@@ -269,11 +269,13 @@ def holds_experts(path: Path) -> bool:
 def buffers(source: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files of the image side that are meant, in the order of their numbers."""
     given = [source] if isinstance(source, (str, Path)) else list(source)
+    if not given:
+        raise InputError("give experts to import")
     files: list[Path] = []
     for path in map(Path, given):
         files += path.glob(f"{IMAGES}_*.pt") if path.is_dir() else [path]
     if not files:
-        raise InputError(f"{str(source)!r} holds no {IMAGES}_K.pt")
+        raise InputError(f"{str(given[0])!r} holds no {IMAGES}_K.pt")
 
     def number(path: Path) -> tuple[int, str]:
         digits = path.stem.rpartition("_")[2]
