@@ -93,11 +93,6 @@ class EncoderConfig(Section):
         None, description="hub, a local weight file, or null for none"
     )
     image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")
-    normalisation: Literal["trunk", "clip"] = Field(
-        "trunk",
-        description="mean and deviation of pixels: the trunk's own, or those of CLIP, which the "
-        "published code of LoRS takes for every trunk",
-    )
     image_head: HeadName = Field("none", description="from image features into the joint space")
     text: Annotated[str, AfterValidator(check_text_trunk)] = Field(
         "lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …"

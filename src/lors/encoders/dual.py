@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
-from lors.encoders.image import feature_size, normalisation, trunk_of
+from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.own_parts import NETWORKS
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
@@ -203,7 +203,7 @@ def _trunk_and_heads(
     trunk, features = frozen.trunk, frozen.feature_dim
     if config.scope != "heads":
         with global_seed(seed, "trunk"):
-            trunk = trunk_of(config)
+            trunk = image_trunk(config.image, config.image_weights, config.size())
         features = feature_size(trunk)
     assert features is not None
     dim = config.embed_dim or features

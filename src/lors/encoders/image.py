@@ -24,8 +24,6 @@ from lors.system.registry import OWN
 from lors.system.seeding import global_seed
 
 __all__ = [
-    "CLIP_MEAN",
-    "CLIP_STD",
     "check_image_trunk",
     "feature_size",
     "frozen_trunk",
@@ -37,12 +35,7 @@ __all__ = [
     "native_size",
     "normalisation",
     "trunk_key",
-    "trunk_of",
 ]
-
-CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
-CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
-"""Of the pixels that CLIP was trained on; the published code of LoRS takes them for every trunk."""
 
 # timm reads a module's default_cfgs when it registers the module's models.
 default_cfgs = generate_default_cfgs(
@@ -98,25 +91,15 @@ def check_image_trunk(name: str, weights: str | None) -> None:
     check_fits(Path(weights or "").stat().st_size, f"encoder.image_weights {weights!r}")
 
 
-def image_trunk(
-    name: str, weights: str | None, size: int, normalisation: str = "trunk"
-) -> nn.Module:
+def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
     """A timm model without its classifier, or one's own: images to pooled features.
 
     Args:
         name: timm's name, one of the paper's, or ``own:NAME``.
         weights: ``"hub"``, the path of a safetensors file, or None for none.
         size: side of the images, for trunks that must know it (transformers).
-        normalisation: of the pixels: by the trunk's own mean and deviation, or ``"clip"``.
     """
     check_image_trunk(name, weights)
-    trunk = _built(name, weights, size)
-    if normalisation == "clip":
-        trunk.pretrained_cfg = {**trunk.pretrained_cfg, "mean": CLIP_MEAN, "std": CLIP_STD}  # type: ignore[dict-item, assignment]
-    return trunk
-
-
-def _built(name: str, weights: str | None, size: int) -> nn.Module:
     if name.startswith(OWN):
         return OWN_IMAGES[name].build(size, f"the image trunk {name}")
     name = ALIASES.get(name, name)
@@ -138,16 +121,10 @@ def _built(name: str, weights: str | None, size: int) -> nn.Module:
         raise InputError(f"cannot build the image trunk {name!r} at {size} px: {error}") from None
 
 
-def trunk_of(config: EncoderConfig) -> nn.Module:
-    """The image trunk of a configuration."""
-    size = config.size()
-    return image_trunk(config.image, config.image_weights, size, config.normalisation)
-
-
 def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
     """The image trunk of a configuration, for good as it is; one without weights is drawn once."""
     with global_seed(0, "trunk"):
-        trunk = trunk_of(config)
+        trunk = image_trunk(config.image, config.image_weights, config.size())
     trunk = trunk.eval().requires_grad_(False)
     return trunk.to(device).to(memory_format=torch.channels_last)
 
@@ -205,15 +182,13 @@ def is_given(key: str) -> bool:
     return key.startswith("given|")
 
 
-def trunk_key(config: EncoderConfig) -> str:
-    """Identifies a trunk with its weights, wherever their file lies, and what it sees."""
-    name, weights, size = config.image, config.image_weights, config.size()
-    seen = "" if config.normalisation == "trunk" else f"|{config.normalisation}"
+def trunk_key(name: str, weights: str | None, size: int) -> str:
+    """Identifies a trunk with its weights, wherever their file lies."""
     if name.startswith(OWN):
-        return f"{name}|{OWN_IMAGES.choose(name).digest}|{size}{seen}"
+        return f"{name}|{OWN_IMAGES.choose(name).digest}|{size}"
     path = Path(weights or "")
     content = content_digest(path).hex()[:16] if path.is_file() else weights
-    return f"{ALIASES.get(name, name)}|{content}|{size}{seen}"
+    return f"{ALIASES.get(name, name)}|{content}|{size}"
 
 
 def has_batch_norm(trunk: nn.Module) -> bool:

@@ -51,8 +51,6 @@ def expert_origin(setting: Setting) -> dict[str, Any]:
     paths = {"space", "image_weights", "text", "network"}
     encoder = config.encoder.model_dump(mode="json", exclude=paths) | own_digests(config.encoder)
     encoder["image_trunk"] = setting.image_trunk
-    if encoder["normalisation"] == "trunk":  # as experts from before there was a choice
-        del encoder["normalisation"]
     experts = config.experts.model_dump(
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
     )

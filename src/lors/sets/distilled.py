@@ -221,7 +221,7 @@ class DistilledSet:
         encoder = self.config.encoder
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
-        if trunk_key(encoder) != self.image_trunk:
+        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
             if is_own(encoder.image):
                 raise InputError(
                     f"this set was made with another image trunk of the name {encoder.image}: give "

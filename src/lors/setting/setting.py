@@ -192,7 +192,7 @@ class Setting:
             return given_key(self.pairs.splits["train"].images.shape[1])
         if config.network is not None and config.scope != "heads":
             return network_key(config.network, config.size())
-        return trunk_key(config)
+        return trunk_key(config.image, config.image_weights, config.size())
 
     @cached_property
     def _trunk(self) -> nn.Module | None:

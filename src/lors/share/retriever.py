@@ -243,9 +243,7 @@ class Retriever:
         def build() -> DualEncoder:
             sees, dims = None, {"text_standard": trunk.dim}
             if encoder.scope == "heads":
-                sees = image_trunk(
-                    encoder.image, None, encoder.size(), encoder.normalisation
-                ).eval()
+                sees = image_trunk(encoder.image, None, encoder.size()).eval()
                 dims["image_standard"] = feature_size(sees)
             standards = {
                 name: Standard(torch.zeros(dim), torch.ones(()))
