@@ -131,10 +131,9 @@ def bce_published(logits: Tensor, similarity: Tensor) -> Tensor:
     tensor(0.6931)
     """
     _check_shapes(logits, similarity)
-    p = logits.sigmoid()
-    as_positives = F.binary_cross_entropy(p, torch.ones_like(p), reduction="none")
-    as_negatives = F.binary_cross_entropy(p, torch.zeros_like(p), reduction="none")
-    return (similarity * as_positives + (1 - similarity) * as_negatives).mean()
+    inside = similarity.clamp(0, 1)
+    losses = F.binary_cross_entropy(logits.sigmoid(), inside, reduction="none")
+    return (losses - (similarity - inside) * logits).mean()
 
 
 def wbce_published(logits: Tensor, similarity: Tensor, threshold: float = 0.5) -> Tensor:

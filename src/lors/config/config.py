@@ -89,8 +89,9 @@ class Config(Section):
             )
         if self.distill.averaging and self.dtype == "bfloat16":
             raise ValueError("distill.averaging needs more digits than dtype=bfloat16 has")
-        if self.encoder.space == "features" and self.data.augment:
-            raise ValueError("features cannot be augmented: set data.augment=false")
+        if self.encoder.space == "features" and (self.data.augment or self.distill.augment_start):
+            which = "data.augment" if self.data.augment else "distill.augment_start"
+            raise ValueError(f"features cannot be augmented: set {which}=false")
         if self.loss in PLAIN_LOSSES and self.similarity.kind != "identity":
             raise ValueError(
                 f"loss {self.loss} knows only the identity similarity: set loss=e{self.loss} or "

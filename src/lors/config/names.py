@@ -12,6 +12,7 @@ __all__ = [
     "LOSSES",
     "MATCHERS",
     "PLAIN_LOSSES",
+    "PUBLISHED",
     "SELECTIONS",
     "SIMILARITIES",
     "SOURCES",
@@ -54,6 +55,7 @@ HEADS: Registry[Any] = Registry(
         "none": "lors.encoders.heads:no_head",
         "linear": "torch.nn:Linear",
         "mlp": "lors.encoders.heads:MlpHead",
+        "mlp-published": "lors.encoders.heads:PublishedHead",
     },
     _plugins,
 )
@@ -75,11 +77,14 @@ TEXT_ALIASES = {
 }
 """The paper's names of text trunks."""
 
+PUBLISHED = "-published"
+"""The end of the names of what is computed as in the published LoRS code."""
+
 LOSSES: Registry[Any] = Registry(
     "loss",
     {
         f"{name}{reading}": f"lors.losses:{name}{reading}".replace("-", "_")
-        for reading in ("", "-published")
+        for reading in ("", PUBLISHED)
         for name in ("nce", "ence", "bce", "wbce")
     },
     _plugins,

@@ -15,6 +15,7 @@ from lors.data.anything import as_pairs
 from lors.data.in_memory import Given, length
 from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
+from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -163,6 +164,11 @@ def evaluate(
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
             return _evaluated(made, changes, shown)
+        if changes.get("evaluate.similarity", made.config.evaluate.similarity) == "expert":
+            raise InputError(
+                "evaluate.similarity=expert needs experts, which train on the data the set was "
+                "made from: leave test out"
+            )
         skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
@@ -277,7 +283,10 @@ def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
     """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    return pairs.to(setting.device, setting.dtype)
+    pairs = pairs.to(setting.device, setting.dtype)
+    if setting.config.evaluate.similarity == "expert":
+        pairs.similarity = expert_similarity(setting, pairs)
+    return pairs
 
 
 def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:

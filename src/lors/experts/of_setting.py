@@ -48,12 +48,16 @@ def experts_of(setting: Setting) -> TrajectoryStore:
 def expert_origin(setting: Setting) -> dict[str, Any]:
     """What experts depend on: another value of any of these gives other experts."""
     config = setting.config
-    paths = {"space", "image_weights", "text", "network"}
+    paths = {"space", "image_weights", "text", "network", "normalisation", "image_outputs"}
     encoder = config.encoder.model_dump(mode="json", exclude=paths) | own_digests(config.encoder)
-    encoder["image_trunk"] = setting.image_trunk
+    encoder["image_trunk"] = setting.image_trunk  # says how it is normalised and what it gives
     experts = config.experts.model_dump(
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
     )
+    # What experts were once never asked: without it, those of earlier versions are still found.
+    added = {"loss": "nce", "drop_last": False}
+    experts = {name: value for name, value in experts.items() if value != added.get(name)}
+    cleaned = {"clean_captions": True} if config.data.clean_captions else {}
     if config.experts.compact:
         experts["epochs_kept"] = config.expert_snapshots()
     return {
@@ -61,6 +65,7 @@ def expert_origin(setting: Setting) -> dict[str, Any]:
             "fingerprint": setting.pairs.fingerprint,
             "augment": config.data.augment,
             "captions": config.data.captions,
+            **cleaned,
         },
         "encoder": {**encoder, "text_trunk": setting.text_trunk.fingerprint},
         "experts": experts,

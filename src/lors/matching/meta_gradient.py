@@ -8,11 +8,12 @@ where batches come from: they return gradients on the batches, and autograd carr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from lors.encoders.dropout import dropping
 from lors.matching.second_order import Derivative, Product, afresh, double
 from lors.training import Batch
 
@@ -31,6 +32,9 @@ class Inner:
         sides: how many of θ's numbers belong to each side.
         objective: the loss of θ_t.
         derivative: how second derivatives are computed, except by ``unrolled``.
+        of_rates: the loss of θ_t that is reported and that the rates follow, if it is another.
+        dropout: seeds the masks of dropout, if there is any: each step has its own, and all passes
+            of a step the same, so that the gradient is that of the run as it was.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -40,6 +44,20 @@ class Inner:
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
     derivative: Derivative = afresh(double)
+    of_rates: Callable[[Tensor], Tensor] | None = None
+    dropout: int | None = None
+
+    def loss_of(self, step: int) -> Callable[[Tensor, Batch], Tensor]:
+        """ℓ of a step, counted from 0."""
+        if self.dropout is None:
+            return self.loss
+        seed = self.dropout
+
+        def loss(theta: Tensor, batch: Batch) -> Tensor:
+            with dropping(seed, step):
+                return self.loss(theta, batch)
+
+        return loss
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
@@ -65,9 +83,12 @@ class Inner:
         """The sum on each side. Shape: (P,) -> (2,)"""
         return torch.stack([product.sum() for product in products.split(self.sides)])
 
-    def gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:
+    def gradient(
+        self, theta: Tensor, batch: Batch, create_graph: bool = False, step: int = 0
+    ) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""
-        return torch.autograd.grad(self.loss(theta, batch), theta, create_graph=create_graph)[0]
+        value = self.loss_of(step)(theta, batch)
+        return torch.autograd.grad(value, theta, create_graph=create_graph)[0]
 
 
 @dataclass(frozen=True)
@@ -91,12 +112,13 @@ def unrolled(inner: Inner) -> MetaGradient:
     Paper: `Dataset Distillation by Matching Training Trajectories
     <https://arxiv.org/abs/2203.11932>`_
     """
+    if inner.of_rates is not None:
+        return _apart(unrolled, inner)
     leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
     theta = inner.theta.detach().requires_grad_()
-    for batch in leaves:
-        step = inner.spread(rates) * inner.gradient(theta, batch, create_graph=True)
-        theta = theta - step
+    for i, batch in enumerate(leaves):
+        theta = theta - inner.spread(rates) * inner.gradient(theta, batch, True, i)
     objective = inner.objective(theta)
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
     found = iter(torch.autograd.grad(objective, [rates, *wanted], materialize_grads=True))
@@ -111,6 +133,8 @@ def exact(inner: Inner) -> MetaGradient:
     λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
     of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
     """
+    if inner.of_rates is not None:
+        return _apart(exact, inner)
     theta, _, products = _train(inner, with_theta=True)
     objective, adjoint = _end(inner, theta)
     eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
@@ -135,6 +159,8 @@ def tesla(inner: Inner) -> MetaGradient:
     theta, travelled, products = _train(inner, with_theta=False)
     objective, adjoint = _end(inner, theta)
     direction = inner.scaled(adjoint, -inner.rates.detach())
+    if inner.of_rates is not None:
+        objective, adjoint = _end(replace(inner, objective=inner.of_rates), theta)
     rates = -inner.by_side(adjoint.mul_(travelled))
     del theta, travelled, adjoint  # as long as θ, and not needed any more
     gradients = []
@@ -148,8 +174,8 @@ def _train(
 ) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
     """θ_t, the sum of all gradients, and what gives the derivative at each step."""
     theta, travelled, products = inner.theta.detach(), torch.zeros_like(inner.theta), []
-    for batch in inner.batches:
-        g, product = inner.derivative(inner.loss, theta, batch, with_theta)
+    for i, batch in enumerate(inner.batches):
+        g, product = inner.derivative(inner.loss_of(i), theta, batch, with_theta)
         theta = inner.stepped(theta, g)
         travelled += g
         products.append(product)
@@ -161,6 +187,15 @@ def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:
     theta = theta.detach().requires_grad_()
     objective = inner.objective(theta)
     return objective.detach(), torch.autograd.grad(objective, theta)[0]
+
+
+def _apart(way: Callable[[Inner], MetaGradient], inner: Inner) -> MetaGradient:
+    """The gradient of the batches from one run, and that of the rates from another."""
+    assert inner.of_rates is not None
+    held = [Batch(*(tensor.detach() for tensor in batch)) for batch in inner.batches]
+    data = way(replace(inner, of_rates=None))
+    rates = way(replace(inner, of_rates=None, objective=inner.of_rates, batches=held))
+    return MetaGradient(rates.objective, data.batches, rates.rates)
 
 
 META_GRADIENTS: dict[str, Callable[[Inner], MetaGradient]] = {

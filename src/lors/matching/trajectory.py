@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lors.config.matchers import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.dropout import drops
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
@@ -27,7 +28,7 @@ from lors.system import ranks
 from lors.system.errors import InputError, choose
 from lors.system.memory import total_memory
 from lors.system.parallel import my_rows
-from lors.system.seeding import generator
+from lors.system.seeding import derive_seed, draw_seed, generator
 from lors.training import Batch
 
 __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss", "meta_gradient"]
@@ -51,9 +52,10 @@ def distance_ratio(
         start: θ₀, where it started.
         target: θ*, where the expert went.
         sides: how many of the numbers belong to the image and to the text side.
-        ratio: ``merged`` (the paper) or ``separate`` (the published code's default).
+        ratio: ``merged`` (the paper) or ``separate`` (the published code's default);
+            ``merged-published`` is ``merged`` for all but the rates.
     """
-    if ratio == "merged":
+    if ratio != "separate":
         return _squares(theta, target) / _squares(start, target)
     parts = zip(*(part.split(sides) for part in (theta, start, target)), strict=True)
     return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
@@ -95,6 +97,7 @@ def meta_gradient(
     batches: list[Batch],
     rates: Tensor,
     derivative: Derivative | None,
+    dropout: int | None = None,
 ) -> MetaGradient:
     """The gradient of the matching loss of one inner run.
 
@@ -107,15 +110,17 @@ def meta_gradient(
         batches: of synthetic pairs, one per step.
         rates: of the image side and the text side. Shape: (2,)
         derivative: how second derivatives are made; None for the closed form of linear heads.
+        dropout: seeds its masks, if there is any.
     """
     if derivative is None:
         carry = options.gradient == "exact"
         return linear_heads(flat.model, loss, start, target, batches, rates, options.ratio, carry)
     step = partial(inner_loss, flat, loss, options.autocast)
-    objective = partial(
-        distance_ratio, start=start, target=target, sides=flat.sides, ratio=options.ratio
-    )
-    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative)
+    ratio = partial(distance_ratio, start=start, target=target, sides=flat.sides)
+    objective, of_rates = partial(ratio, ratio=options.ratio), None
+    if options.ratio == "merged-published":
+        of_rates = partial(ratio, ratio="separate")
+    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative, of_rates, dropout)
     return META_GRADIENTS[options.gradient](inner)
 
 
@@ -139,6 +144,10 @@ class TrajectoryMatcher:
         experts = experts_of(setting)
         self.starts = Starts(experts, setting.config.experts, self.flat, options)
         self.divided = setting.data_parallel
+        if options.temperature is not None:
+            model = copy.copy(self.flat.model)
+            model.temperature = options.temperature
+            self.flat = FlatModel(model)
         if self.divided and self.options.blend:
             raise InputError(
                 "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
@@ -169,7 +178,8 @@ class TrajectoryMatcher:
         """
         phase, among = self._phase(len(synthetic))
         start, target = self.starts.draw(generator, synthetic.images, phase)
-        order = synthetic.passes(self.options.batch_size, generator, among)
+        size, drop_last = self.options.batch_size, self.options.drop_last
+        order = synthetic.passes(size, generator, among, drop_last)
         batches = synthetic.gather(
             list(islice(order, self.options.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
@@ -186,6 +196,7 @@ class TrajectoryMatcher:
             batches,
             synthetic.rates,
             self.derivative,
+            self._dropout(generator),
         )
         if self.divided and ranks.rank() > 0:  # what is whole on all ranks counts once
             found = MetaGradient(
@@ -202,6 +213,12 @@ class TrajectoryMatcher:
             before = synthetic.rates.grad
             synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
+
+    def _dropout(self, generator: torch.Generator) -> int | None:
+        """Seeds the masks of a call, if the network has dropout; each rank has its own."""
+        if not drops(self.flat.model):
+            return None
+        return derive_seed(draw_seed(generator), ranks.rank() if self.divided else 0)
 
     def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
         """Which phase this call belongs to, and the pairs that it learns; None for all."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from lors.config import Config
+from lors.data.captions import worded
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
 from lors.encoders.own import is_own
@@ -221,7 +222,7 @@ class DistilledSet:
         encoder = self.config.encoder
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
-        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+        if trunk_key(*encoder.trunk()) != self.image_trunk:
             if is_own(encoder.image):
                 raise InputError(
                     f"this set was made with another image trunk of the name {encoder.image}: give "
@@ -247,7 +248,8 @@ class DistilledSet:
         """New captions as ``texts`` are embedded. Shape: (C, text_dim)"""
         if isinstance(captions, str) or not captions:
             raise InputError("give a list of one or more captions")
-        return torch.from_numpy(self.text_trunk.embed(captions, Silent()))
+        words = worded(captions, self.config.data)
+        return torch.from_numpy(self.text_trunk.embed(words, Silent()))
 
     def images_for(self, model: DualEncoder) -> Tensor:
         """The images as a network wants them that normalises pixels in another way."""
