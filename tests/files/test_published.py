@@ -111,7 +111,7 @@ def test_a_malicious_pickle_does_not_run(nested: bool, tmp_path: Path) -> None:
     evil = Malicious(target)
     content = {**low_rank(), "syn_lr_img": evil} if nested else evil
     path = written(tmp_path / "set.pt", content)
-    with pytest.raises(InputError, match="not only tensors|more than tensors"):
+    with pytest.raises(InputError, match=r"not only tensors|more than tensors"):
         read_published_set(path)
     assert not target.exists()
     torch.load(path, weights_only=False)  # it would have
@@ -207,7 +207,7 @@ def test_experts_that_are_none_or_do_not_fit_are_refused(tmp_path: Path) -> None
         written(image, content)
         with pytest.raises(InputError, match=sentence):
             list(published_experts(image, (IMAGE, TEXT), epochs=2))
-    with pytest.raises(InputError, match="not named img_replay_buffer_K.pt"):
+    with pytest.raises(InputError, match=r"not named img_replay_buffer_K\.pt"):
         list(published_experts(text, (IMAGE, TEXT), epochs=2))
     text.unlink()
     written(image, good)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lors import DistilledSet
-from lors.encoders.image import CLIP_MEAN, CLIP_STD
+from lors.encoders.image import CLIP_PIXELS
 from lors.files.published import PublishedSet, read_published_set
 from lors.sets.published import found_alpha, published, published_loss, unpublished
 from lors.similarity import LowRank
@@ -45,7 +45,7 @@ def test_alpha_is_asked_for_where_it_cannot_be_found(tmp_path: Path) -> None:
         "similarity_mat": torch.diag(omega),
     }
     given = content(tmp_path, **start)
-    with pytest.raises(InputError, match="R = 0: which α .* give --alpha"):
+    with pytest.raises(InputError, match=r"R = 0: which α .* give --alpha"):
         unpublished([given])
     assert unpublished([given], alpha=3.0)[1].alpha == 3.0
 
@@ -87,7 +87,7 @@ def test_a_loss_has_its_published_reading() -> None:
 def test_a_set_of_ours_is_written_as_the_published_code_sees_it(tiny_run: Path) -> None:
     ours = DistilledSet.load(tiny_run / "distilled.safetensors")
     theirs = published(ours)
-    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (CLIP_MEAN, CLIP_STD))
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in CLIP_PIXELS.values())
     seen = (255 * (theirs.images * std + mean)).round().clamp(0, 255)
     torch.testing.assert_close(seen, ours.pixels().float(), rtol=0, atol=1)
     assert theirs.rates.tolist() == [2 * rate for rate in ours.rates]  # its loss is half of ours

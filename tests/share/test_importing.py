@@ -13,7 +13,7 @@ from PIL import Image
 
 import lors
 from lors.config import load_config
-from lors.encoders.image import CLIP_MEAN, CLIP_STD
+from lors.encoders.image import CLIP_PIXELS
 from lors.experts import experts_of
 from lors.runs.card import card
 from lors.setting import Setting, setting_of
@@ -67,7 +67,7 @@ def test_what_the_file_does_not_say_is_as_in_the_published_code(ours: lors.Disti
     config = ours.config
     assert config.loss == "wbce-published"
     assert (config.encoder.normalisation, config.encoder.standardise) == ("clip", False)
-    assert (ours.mean, ours.std) == (CLIP_MEAN, CLIP_STD)
+    assert {"mean": ours.mean, "std": ours.std} == CLIP_PIXELS
     assert config.distill.budget == 7  # six pairs and their similarity
     assert ours.imported == "distilled_3000.pt"
     assert ours.rates == pytest.approx((0.1, 0.07))
@@ -78,8 +78,9 @@ def test_images_go_into_the_trunk_as_they_are(ours: lors.DistilledSet, theirs: P
     images = torch.load(theirs, weights_only=True)["image"]
     assert torch.equal(ours.images_for(model), images)
     pixels = torch.arange(0, 256, 85, dtype=torch.uint8).view(1, 1, 1, 4).expand(1, 3, 1, 4)
+    mean, std = map(torch.tensor, CLIP_PIXELS.values())
     seen = model.normalise(pixels)[0, :, 0, 3]
-    torch.testing.assert_close(seen, (1 - torch.tensor(CLIP_MEAN)) / torch.tensor(CLIP_STD))
+    torch.testing.assert_close(seen, (1 - mean) / std)
 
 
 def test_subsets_are_imported_together(tmp_path: Path) -> None:

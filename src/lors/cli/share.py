@@ -101,9 +101,9 @@ def export(
 ) -> None:
     """Write a set for others: a plain folder, or a published file.
 
-    The folder has PNG images, nearest captions, S as a table, and a card. Hugging Face's imagefolder
-    loads it. The real data is read for the nearest captions, from where the run found it unless
-    overridden, e.g. data.root=/elsewhere.
+    The folder has PNG images, nearest captions, S as a table, and a card. Hugging Face's
+    imagefolder loads it. The real data is read for the nearest captions, from where the run found
+    it unless overridden, e.g. data.root=/elsewhere.
     """
     if format == "published":
         _export_published(path, out)

@@ -88,11 +88,7 @@ def _evaluated(
 def evaluation_setting(
     distilled: DistilledSet, config: Config, progress: Progress, pairs: Pairs | None = None
 ) -> Setting:
-    """The setting in which a set is measured.
-
-    Raises:
-        InputError: it cannot be measured with this configuration.
-    """
+    """The setting in which a set is measured; an InputError if it cannot be."""
     made_with = distilled.config.encoder
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")

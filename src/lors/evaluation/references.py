@@ -36,7 +36,7 @@ def reference_row(name: str, setting: Setting) -> Row:
     """A reference of a setting, by its name in tables, as a row of results."""
     config = setting.config
     if name == FULL_DATA:
-        note = f"nce, {rates_label(config.experts.rates())}"
+        note = f"{config.experts.loss}, {rates_label(config.experts.rates())}"
         return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
     reached, best = random_pairs(setting)
     return row_of(setting, reached, config.distill.budget, note=str(best))

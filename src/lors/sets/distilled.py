@@ -107,9 +107,8 @@ class DistilledSet:
         what = "features" if config.encoder.space == "features" else "pixels"
         made = f"by {config.selection.kind or config.matching.kind}"
         made = f"from {self.imported}" if self.imported else made
-        shapes = " and ".join(
-            "x".join(map(str, part.shape[1:])) for part in (self.pairs.images, self.pairs.texts)
-        )
+        parts = (self.pairs.images, self.pairs.texts)
+        shapes = " and ".join("x".join(map(str, part.shape[1:])) for part in parts)
         return (
             f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, {made}, "
             f"{config.similarity.kind} S, storage of {self.storage():.1f})"
@@ -248,14 +247,13 @@ class DistilledSet:
         """New captions as ``texts`` are embedded. Shape: (C, text_dim)"""
         if isinstance(captions, str) or not captions:
             raise InputError("give a list of one or more captions")
-        words = worded(captions, self.config.data)
-        return torch.from_numpy(self.text_trunk.embed(words, Silent()))
+        return torch.from_numpy(self.text_trunk.embed(worded(captions, self.config.data), Silent()))
 
     def images_for(self, model: DualEncoder) -> Tensor:
         """The images as a network wants them that normalises pixels in another way."""
-        if (model.mean, model.std) == (self.mean, self.std):
-            return self.pairs.images.detach()
         images = self.pairs.images.detach()
+        if (model.mean, model.std) == (self.mean, self.std):
+            return images
         mean, std, new_mean, new_std = (
             images.new_tensor(values).view(-1, 1, 1)
             for values in (self.mean, self.std, model.mean, model.std)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lors.config import SimilarityConfig
-from lors.encoders.image import CLIP_MEAN, CLIP_STD
+from lors.encoders.image import CLIP_PIXELS
 from lors.files.published import PublishedSet
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
@@ -162,8 +162,9 @@ def published(distilled: DistilledSet) -> PublishedSet:
             "or scope all has others"
         )
     images, texts = distilled.images.cpu(), distilled.texts.cpu()
-    if (distilled.mean, distilled.std) != (CLIP_MEAN, CLIP_STD):
-        values = (distilled.mean, distilled.std, CLIP_MEAN, CLIP_STD)
+    theirs = CLIP_PIXELS["mean"], CLIP_PIXELS["std"]
+    if (distilled.mean, distilled.std) != theirs:
+        values = (distilled.mean, distilled.std, *theirs)
         mean, std, new_mean, new_std = (images.new_tensor(v).view(-1, 1, 1) for v in values)
         images = (images * std + mean - new_mean) / new_std
     rates = distilled.pairs.rates.detach().cpu()

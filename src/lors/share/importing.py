@@ -14,10 +14,11 @@ from torch import Tensor
 
 from lors.config import Config, SimilarityConfig, load_config
 from lors.data.captioned import captioned_images
+from lors.data.captions import worded
 from lors.data.decoded import cached_images
 from lors.encoders import EncodedSplit, TextTrunk, build_text_trunk
 from lors.encoders.features import of_pixels
-from lors.encoders.image import CLIP_MEAN, CLIP_STD, frozen_trunk, trunk_key
+from lors.encoders.image import CLIP_PIXELS, frozen_trunk, trunk_key
 from lors.encoders.text import text_trunk_class, training_text
 from lors.evaluation.tuning import tune, with_rates
 from lors.experts import TrajectoryStore, store_of
@@ -118,9 +119,9 @@ def _published_set(
         pairs,
         config,
         _text_trunk(config, progress),
-        CLIP_MEAN,
-        CLIP_STD,
-        trunk_key(encoder),
+        CLIP_PIXELS["mean"],
+        CLIP_PIXELS["std"],
+        trunk_key(*encoder.trunk()),
         imported=printable(name),
     )
     try:
@@ -197,6 +198,7 @@ def _tensors(setting: Setting, pixels: np.ndarray, captions: list[str]) -> tuple
     """Images and captions as synthetic pairs are."""
     encoder, model = setting.config.encoder, setting.flat.model
     training = training_text(setting.text_trunk, encoder.scope)
+    captions = list(worded(captions, setting.config.data))
     if training is not None:
         words = training.tokens(captions, encoder.text_length)
     else:
@@ -224,6 +226,15 @@ def import_experts(
 
     The published files are pickles, and are opened as those of ``import_set``. They do not say what
     they were trained on, or how: that it was as the configuration says is yours to know.
+
+    >>> plain = ["encoder.standardise=false", "encoder.normalisation=clip", "experts.epochs=1"]
+    >>> model = setting_of(lors.load_config("tiny", plain)).model("any")
+    >>> for side, part in zip(("img", "txt"), model.sides()):
+    ...     epochs = [[p.detach() + epoch for p in part] for epoch in range(2)]
+    ...     torch.save([epochs], f"{side}_replay_buffer_0.pt")
+    >>> store = import_experts("img_replay_buffer_0.pt", "tiny", "experts", plain)
+    >>> store.kept(0)
+    [0, 1]
 
     Args:
         source: ``img_replay_buffer_K.pt``, whose partner ``txt_replay_buffer_K.pt`` lies beside it;

@@ -21,6 +21,13 @@ def export_published(
     Images are normalised by CLIP's mean and deviation, and rates are those of their halved loss. An
     imported set is written as it was read, every number.
 
+    >>> pixels = lors.distill(lors.Pairs({"source": "scenes", "pairs": {"train": 60}}), pairs=9,
+    ...     method="random", encoder=lors.Encoder(image_size=8, scope="image"), progress=False,
+    ...     evaluate={"epochs": 1, "seeds": 1}, tried_rates=[0.1])
+    >>> export_published(pixels, "published.pt")
+    >>> lors.import_set("published.pt", like="tiny", overrides=["encoder.text_dim=64"]).images.shape
+    torch.Size([9, 3, 8, 8])
+
     Args:
         distilled: a set of pixels.
         out: the file, which must not exist.
