@@ -227,14 +227,14 @@ def import_experts(
     The published files are pickles, and are opened as those of ``import_set``. They do not say what
     they were trained on, or how: that it was as the configuration says is yours to know.
 
-    >>> plain = ["encoder.standardise=false", "encoder.normalisation=clip", "experts.epochs=1"]
+    >>> plain = ["encoder.standardise=false", "encoder.normalisation=clip", "experts.epochs=2"]
     >>> model = setting_of(lors.load_config("tiny", plain)).model("any")
     >>> for side, part in zip(("img", "txt"), model.sides()):
-    ...     epochs = [[p.detach() + epoch for p in part] for epoch in range(2)]
+    ...     epochs = [[p.detach() + epoch for p in part] for epoch in range(3)]
     ...     torch.save([epochs], f"{side}_replay_buffer_0.pt")
     >>> store = import_experts("img_replay_buffer_0.pt", "tiny", "experts", plain)
     >>> store.kept(0)
-    [0, 1]
+    [0, 1, 2]
 
     Args:
         source: ``img_replay_buffer_K.pt``, whose partner ``txt_replay_buffer_K.pt`` lies beside it;
