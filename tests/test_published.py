@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -73,7 +74,11 @@ def iteration(loss: str, ratio: str, gradient: str, way: str | None) -> dict[str
     )
     outputs = [tensor for batch in batches for tensor in batch]
     torch.autograd.backward(outputs, [slope for batch in found.batches for slope in batch])
-    gains = {name.rpartition(".")[2]: p.grad for name, p in pairs.named_parameters()}
+    gains = {
+        name.rpartition(".")[2]: p.grad
+        for name, p in pairs.named_parameters()
+        if p.grad is not None
+    }
     return {**gains, "rates": found.rates, "loss": found.objective}
 
 
@@ -86,7 +91,7 @@ def test_an_iteration_is_that_of_the_published_code(
     ends: list[Tensor] = []
     whole = trajectory.distance_ratio
 
-    def noting(theta: Tensor, *args: Tensor, **keywords: Tensor) -> Tensor:
+    def noting(theta: Tensor, *args: Any, **keywords: Any) -> Tensor:
         ends.append(theta.detach())
         return whole(theta, *args, **keywords)
 

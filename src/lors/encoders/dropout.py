@@ -38,7 +38,7 @@ def dropping(*keys: int | str) -> Iterator[None]:
 
     >>> with dropping("first"):
     ...     Dropout(0.5)(torch.ones(6))
-    tensor([2., 0., 0., 2., 2., 0.])
+    tensor([0., 2., 0., 2., 0., 2.])
 
     Args:
         keys: draw the masks.

@@ -30,6 +30,7 @@ for epoch in range({epochs}):
 """
 
 TESTING = """\
+image.eval(), text.eval()
 with torch.no_grad():
     u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
 print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
