@@ -55,6 +55,8 @@ def test_a_part_of_a_larger_tensor_is_read_as_that_part(tmp_path: Path) -> None:
         (lambda s: s.update(similarity_params=[numbers(6)] * 2), "neither [ω, L, R] nor [S]"),
         (lambda s: s["similarity_params"].__setitem__(2, numbers(6, 3)), "R has shape (6, 3)"),
         (lambda s: s.update(syn_lr_img=torch.tensor([0.1, 0.2])), "syn_lr_img is not one number"),
+        (lambda s: s.update(syn_lr_img=10**80), "syn_lr_img is not one number"),
+        (lambda s: s.update(syn_lr_img=float("nan")), "syn_lr_img is not one number"),
         (lambda s: s.update(syn_lr_img=torch.tensor(-0.1)), "must be positive"),
         (lambda s: s["text"].__setitem__((2, 3), torch.nan), "finite"),
         (lambda s: s.pop("syn_lr_txt"), "holds no 'syn_lr_txt'"),

@@ -27,6 +27,7 @@ __all__ = ["PublishedSet", "published_experts", "read_published_set", "write_pub
 
 SET = ("image", "text", "similarity_params", "similarity_mat", "syn_lr_img", "syn_lr_txt")
 OPTIONAL = ("similarity_params", "similarity_mat")
+LARGE = 1e30
 MOST = 1000
 """Experts in a file: far more than there are."""
 
@@ -110,9 +111,8 @@ def _check_set(found: Any) -> None:
     _check_factors(found.get("similarity_params"), pairs)
     for name in ("syn_lr_img", "syn_lr_txt"):
         rate = found[name]
-        if type(rate) not in (float, int) and not (
-            isinstance(rate, TensorSpec) and rate.numbers == 1
-        ):
+        plain = type(rate) in (float, int) and abs(rate) < LARGE
+        if not plain and not (isinstance(rate, TensorSpec) and rate.numbers == 1):
             raise ValueError(f"{name} is not one number")
     tensors = [part for part in found.values() if isinstance(part, TensorSpec)]
     tensors += found.get("similarity_params", [])
