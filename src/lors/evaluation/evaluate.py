@@ -103,8 +103,8 @@ def evaluation_setting(
 
 def evaluated_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss of the setting."""
-    loss = setting.config.loss
-    note = _how_trained(distilled) if loss == distilled.config.loss else loss
+    config = setting.config
+    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
@@ -227,7 +227,8 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    note = _how_trained(distilled, setting.config)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def row_of(
@@ -248,13 +249,15 @@ def row_of(
     )
 
 
-def _how_trained(made: DistilledSet) -> str:
+def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
+    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
     if made.imported:
-        return f"{config.loss}, {config.similarity.kind} S, {rates_label(made.rates)}"
+        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
     if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
+        return f"{config.loss}{plain}, {rates_label(made.rates)}"
+    return f"{config.loss}, {kind} S, learned rates"
 
 
 def evaluation_network(
