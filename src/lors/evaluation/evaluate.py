@@ -36,7 +36,15 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+__all__ = [
+    "evaluate",
+    "evaluate_set",
+    "evaluated_row",
+    "evaluation_network",
+    "evaluation_setting",
+    "row_of",
+    "set_row",
+]
 
 NETWORK = "evaluation network"
 """The key that draws the networks which are trained on a set."""
@@ -73,8 +81,15 @@ def _evaluated(
     pairs: Pairs | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> Row:
-    made_with = distilled.config.encoder
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
+    return evaluated_row(evaluation_setting(distilled, config, progress, pairs), distilled)
+
+
+def evaluation_setting(
+    distilled: DistilledSet, config: Config, progress: Progress, pairs: Pairs | None = None
+) -> Setting:
+    """The setting in which a set is measured; an InputError if it cannot be."""
+    made_with = distilled.config.encoder
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
     setting = setting_of(config, progress, like=distilled, pairs=pairs)
@@ -83,6 +98,12 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
+    return setting
+
+
+def evaluated_row(setting: Setting, distilled: DistilledSet) -> Row:
+    """What networks of a setting reach on a set, with the loss of the setting."""
+    config = setting.config
     note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
     reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
@@ -231,6 +252,8 @@ def row_of(
 def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
     kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
+    if made.imported:
+        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
     if not config.learns_rates():
         plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
         return f"{config.loss}{plain}, {rates_label(made.rates)}"
