@@ -24,8 +24,9 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.encoders import DualEncoder
-from lors.encoders.heads import first_layer
+from lors.encoders.heads import Residual, first_layer
 from lors.losses import Loss
+from lors.matching.twice import gelu, layer_norm, sgd_step, unit_rows
 from lors.training import Batch
 
 __all__ = ["train_differentiably"]
@@ -46,7 +47,8 @@ def train_differentiably(
     Args:
         model: where to start; it is not changed.
         whole: all pairs that the steps use.
-        steps: the indices of each step's batch. Shape of each: (m,)
+        steps: the indices of each step's batch; of a step on all pairs the order does not count.
+            Shape of each: (m,)
         loss: of logits and S.
         rates: of each step, learning rates of the image side and the text side. Shape: (2,)
         momentum: μ.
@@ -56,32 +58,39 @@ def train_differentiably(
     side = side or _cheapest
     sides = [side(model.image, whole.inputs), side(model.text, whole.texts)]
     for index, now in zip(steps, rates, strict=True):
-        outputs, inner = zip(*(each.outputs(index) for each in sides), strict=True)
-        similarity = whole.similarity[index[:, None], index]
-        value = loss(model.logits(*outputs), similarity)
+        part = None if len(index) == len(whole.inputs) else index
+        outputs, inner = zip(*(each.outputs(part) for each in sides), strict=True)
+        similarity = whole.similarity if part is None else whole.similarity[part[:, None], part]
+        images, texts = (unit_rows(output) for output in outputs)
+        value = loss(images @ texts.T / model.temperature, similarity)
         every = [tensor for tensors in inner for tensor in tensors]
         found = list(torch.autograd.grad(value, every, create_graph=True, materialize_grads=True))
         for each, tensors, rate in zip(sides, inner, now, strict=True):
             gradients, found = found[: len(tensors)], found[len(tensors) :]
-            each.step(each.gradients(gradients, index), rate, momentum, weight_decay)
+            each.step(gradients, part, rate, momentum, weight_decay)
     return sides
 
 
 class Side(Protocol):
     """One side of a dual encoder that trains on N inputs."""
 
-    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """What it gives for some of its inputs, and what to differentiate a loss of that in."""
-        ...
+    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """What it gives for some of its inputs, and what to differentiate a loss of that in.
 
-    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
-        """The gradients of its values, from those in what ``outputs`` named."""
+        Args:
+            index: which inputs; None for all.
+        """
         ...
 
     def step(
-        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
+        self,
+        found: list[Tensor],
+        index: Tensor | None,
+        rate: Tensor,
+        momentum: float,
+        weight_decay: float,
     ) -> None:
-        """One step of SGD."""
+        """One step of SGD, with the gradients in what ``outputs`` named."""
         ...
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -95,34 +104,43 @@ def _cheapest(module: nn.Module, inputs: Tensor) -> Side:
 
 
 class PlainSide:
-    """A side of any kind, by its parameters.
+    """A side of any kind, by its parameters, which are kept as one vector.
 
     Args:
         module: gives its parameters at the start.
         inputs: Shape: (N, …)
+        first: values before the parameters.
     """
 
-    def __init__(self, module: nn.Module, inputs: Tensor) -> None:
+    def __init__(self, module: nn.Module, inputs: Tensor, first: Sequence[Tensor] = ()) -> None:
         self.module, self.inputs = module, inputs
         learned = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self.names = list(learned)
-        self.values = [p.detach().requires_grad_() for p in learned.values()]
-        self.velocities = [torch.zeros_like(value) for value in self.values]
+        self.names, values = list(learned), [*first, *learned.values()]
+        self.shapes = [value.shape for value in values]
+        self._move(torch.cat([value.detach().reshape(-1) for value in values]).requires_grad_())
+        self.velocity = torch.zeros_like(self.theta)
 
-    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        return self(self.inputs[index]), self.values
+    def _move(self, theta: Tensor) -> None:
+        parts = theta.split([shape.numel() for shape in self.shapes])
+        self.theta = theta
+        self.values = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
-        return found
+    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        return self(self.inputs if index is None else self.inputs[index]), self.values
 
     def step(
-        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
+        self,
+        found: list[Tensor],
+        index: Tensor | None,
+        rate: Tensor,
+        momentum: float,
+        weight_decay: float,
     ) -> None:
-        values = zip(self.values, self.velocities, gradients, strict=True)
-        self.velocities = [
-            g.add(v, alpha=momentum).add(value, alpha=weight_decay) for value, v, g in values
-        ]
-        self.values = [x - rate * v for x, v in zip(self.values, self.velocities, strict=True)]
+        gradient = torch.cat([part.reshape(-1) for part in found])
+        theta, self.velocity = sgd_step(
+            self.theta, self.velocity, gradient, rate, momentum, weight_decay
+        )
+        self._move(theta)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         values = dict(zip(self.names, self.values, strict=True))
@@ -143,24 +161,33 @@ class HeadSide(PlainSide):
     """
 
     def __init__(self, layer: nn.Linear, rest: nn.Module, inputs: Tensor) -> None:
-        super().__init__(rest, inputs)
         self.weight = layer.weight.detach()
         self.first, self.products = inputs @ self.weight.T, inputs @ inputs.T
-        bias = [] if layer.bias is None else [layer.bias.detach().requires_grad_()]
-        own = [self.weight.new_ones(()), torch.zeros_like(self.first), *bias]
+        own = [self.weight.new_ones(()), torch.zeros_like(self.first)]
+        own += [] if layer.bias is None else [layer.bias]
         self.own = len(own)
-        self.values = [*own, *self.values]
-        self.velocities = [torch.zeros_like(value) for value in self.values]
+        super().__init__(rest, inputs, own)
 
-    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
-        projected = self._projected(self.first[index], self.products[index])
-        if not projected.requires_grad:  # images that are not learned, at the first step
-            projected.requires_grad_()
+    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        first, products = self.first, self.products
+        if index is not None:
+            first, products = first[index], products[index]
+        projected = self._projected(first, products)
         return self._finished(projected), [projected, *self.values[2:]]
 
-    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
-        scale, coefficients = (torch.zeros_like(value) for value in self.values[:2])
-        return [scale, coefficients.index_add(0, index, found[0]), *found[1:]]
+    def step(
+        self,
+        found: list[Tensor],
+        index: Tensor | None,
+        rate: Tensor,
+        momentum: float,
+        weight_decay: float,
+    ) -> None:
+        scale, coefficients = torch.zeros_like(self.values[0]), found[0]
+        if index is not None:
+            coefficients = torch.zeros_like(self.first).index_add(0, index, coefficients)
+        found = [scale, coefficients, *found[1:]]
+        super().step(found, index, rate, momentum, weight_decay)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         products = inputs @ self.inputs.T
@@ -169,10 +196,16 @@ class HeadSide(PlainSide):
     def _projected(self, first: Tensor, products: Tensor) -> Tensor:
         """The outputs of the layer, without its bias. Shape: (m, d)"""
         scale, coefficients = self.values[:2]
-        return scale * first + products @ coefficients
+        return torch.addmm(scale * first, products, coefficients)
 
     def _finished(self, projected: Tensor) -> Tensor:
-        bias = self.values[2] if self.own > 2 else 0.0
-        rest = dict(zip(self.names, self.values[self.own :], strict=True))
-        outputs: Tensor = functional_call(self.module, rest, (projected + bias,))
+        if self.own > 2:
+            projected = projected + self.values[2]
+        rest = self.values[self.own :]
+        if isinstance(self.module, Residual):
+            weight, bias, *norm = rest
+            outputs = projected + torch.addmm(bias, gelu(projected), weight.T)
+            return layer_norm(outputs, self.module.norm, *norm)
+        values = dict(zip(self.names, rest, strict=True))
+        outputs: Tensor = functional_call(self.module, values, (projected,))
         return outputs
