@@ -24,6 +24,8 @@ MODULES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpi
 CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.unsafe_load"}
 CALLS |= {"yaml.full_load", "torch.load", "torch.save", "torch.hub.load", "torch.jit.load"}
 CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput"}
+ALLOWED = {"benchmarks/speed/snapshots.py": {"torch.load", "torch.save"}}
+"""It times how the published code reads experts, on a file that it has just written itself."""
 SAFE_LOADERS = {"yaml.SafeLoader", "CSafeLoader", "_Loader"}
 """``_Loader`` is that of ``lors.config``, a ``yaml.SafeLoader`` that knows no aliases."""
 
@@ -71,7 +73,8 @@ def _of_call(name: str, call: ast.Call) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_source_file_does_nothing_dangerous(path: Path) -> None:
-    assert list(problems(path.read_text("utf-8"))) == []
+    allowed = ALLOWED.get(str(path.relative_to(ROOT)), set())
+    assert set(problems(path.read_text("utf-8"))) <= allowed
 
 
 def from_lors(source: str) -> Iterator[tuple[str, str]]:

@@ -206,7 +206,7 @@ class TrajectoryStore:
 
 
 def _new_rows(count: int, like: Tensor) -> Tensor:
-    """Memory by way of numpy, which asks for huge pages: torch's takes longer than what fills it."""
+    """New memory by way of numpy: it asks for huge pages, which fill faster."""
     memory = np.empty(count * like.nbytes, np.uint8)
     return torch.from_numpy(memory).view(like.dtype).view(count, like.numel())
 

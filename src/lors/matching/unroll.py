@@ -16,7 +16,8 @@ parameters do, and with XW_0ᵀ and XXᵀ computed once, a step only touches mat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lors.encoders import DualEncoder
 from lors.encoders.heads import Residual, first_layer
 from lors.losses import Loss
-from lors.matching.twice import gelu, layer_norm, sgd_step, unit_rows
+from lors.matching.mlp_steps import Shared, parts_of, sgd_step
 from lors.training import Batch
 
 __all__ = ["train_differentiably"]
@@ -47,8 +48,7 @@ def train_differentiably(
     Args:
         model: where to start; it is not changed.
         whole: all pairs that the steps use.
-        steps: the indices of each step's batch; of a step on all pairs the order does not count.
-            Shape of each: (m,)
+        steps: the indices of each step's batch. Shape of each: (m,)
         loss: of logits and S.
         rates: of each step, learning rates of the image side and the text side. Shape: (2,)
         momentum: μ.
@@ -57,40 +57,64 @@ def train_differentiably(
     """
     side = side or _cheapest
     sides = [side(model.image, whole.inputs), side(model.text, whole.texts)]
+    if all(isinstance(each, HeadSide) and each.mlp for each in sides):
+        shared = partial(Shared, loss, model.temperature, momentum, weight_decay)
+        return _train_mlps(sides, whole.similarity, steps, rates, shared)
     for index, now in zip(steps, rates, strict=True):
-        part = None if len(index) == len(whole.inputs) else index
-        outputs, inner = zip(*(each.outputs(part) for each in sides), strict=True)
-        similarity = whole.similarity if part is None else whole.similarity[part[:, None], part]
-        images, texts = (unit_rows(output) for output in outputs)
-        value = loss(images @ texts.T / model.temperature, similarity)
+        outputs, inner = zip(*(each.outputs(index) for each in sides), strict=True)
+        similarity = whole.similarity[index[:, None], index]
+        value = loss(model.logits(*outputs), similarity)
         every = [tensor for tensors in inner for tensor in tensors]
         found = list(torch.autograd.grad(value, every, create_graph=True, materialize_grads=True))
         for each, tensors, rate in zip(sides, inner, now, strict=True):
             gradients, found = found[: len(tensors)], found[len(tensors) :]
-            each.step(gradients, part, rate, momentum, weight_decay)
+            each.step(each.gradients(gradients, index), rate, momentum, weight_decay)
+    return sides
+
+
+def _train_mlps(
+    sides: list[Any],
+    similarity: Tensor,
+    steps: Sequence[Tensor],
+    rates: Sequence[Tensor],
+    shared: Callable[[torch.Size, tuple[float, float]], Shared],
+) -> list[Side]:
+    """Train two heads with a hidden layer, by derivatives that are written out."""
+    image, text = sides
+    shape = image.first.shape
+    always = shared(shape, (image.module.norm.eps, text.module.norm.eps))
+    thetas = tuple(torch.cat([value.reshape(-1) for value in each.values]) for each in sides)
+    velocities = tuple(torch.zeros_like(theta) for theta in thetas)
+    whole = (image.first, image.products, text.first, text.products, similarity)
+    for index, now in zip(steps, rates, strict=True):
+        inputs, part = whole, None
+        if len(index) < shape[0]:  # of a step on all pairs the order does not count
+            inputs, part = (
+                (*(t[index] for t in whole[:4]), similarity[index[:, None], index]),
+                index,
+            )
+        thetas, velocities = sgd_step(always, part, thetas, velocities, now, inputs)
+    for each, theta in zip(sides, thetas, strict=True):
+        scale, *rest = parts_of(theta, shape)
+        each.values = [scale.view(()), *rest]
     return sides
 
 
 class Side(Protocol):
     """One side of a dual encoder that trains on N inputs."""
 
-    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """What it gives for some of its inputs, and what to differentiate a loss of that in.
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """What it gives for some of its inputs, and what to differentiate a loss of that in."""
+        ...
 
-        Args:
-            index: which inputs; None for all.
-        """
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        """The gradients of its values, from those in what ``outputs`` named."""
         ...
 
     def step(
-        self,
-        found: list[Tensor],
-        index: Tensor | None,
-        rate: Tensor,
-        momentum: float,
-        weight_decay: float,
+        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
     ) -> None:
-        """One step of SGD, with the gradients in what ``outputs`` named."""
+        """One step of SGD."""
         ...
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -104,43 +128,34 @@ def _cheapest(module: nn.Module, inputs: Tensor) -> Side:
 
 
 class PlainSide:
-    """A side of any kind, by its parameters, which are kept as one vector.
+    """A side of any kind, by its parameters.
 
     Args:
         module: gives its parameters at the start.
         inputs: Shape: (N, …)
-        first: values before the parameters.
     """
 
-    def __init__(self, module: nn.Module, inputs: Tensor, first: Sequence[Tensor] = ()) -> None:
+    def __init__(self, module: nn.Module, inputs: Tensor) -> None:
         self.module, self.inputs = module, inputs
         learned = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self.names, values = list(learned), [*first, *learned.values()]
-        self.shapes = [value.shape for value in values]
-        self._move(torch.cat([value.detach().reshape(-1) for value in values]).requires_grad_())
-        self.velocity = torch.zeros_like(self.theta)
+        self.names = list(learned)
+        self.values = [p.detach().requires_grad_() for p in learned.values()]
+        self.velocities = [torch.zeros_like(value) for value in self.values]
 
-    def _move(self, theta: Tensor) -> None:
-        parts = theta.split([shape.numel() for shape in self.shapes])
-        self.theta = theta
-        self.values = [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return self(self.inputs[index]), self.values
 
-    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        return self(self.inputs if index is None else self.inputs[index]), self.values
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        return found
 
     def step(
-        self,
-        found: list[Tensor],
-        index: Tensor | None,
-        rate: Tensor,
-        momentum: float,
-        weight_decay: float,
+        self, gradients: list[Tensor], rate: Tensor, momentum: float, weight_decay: float
     ) -> None:
-        gradient = torch.cat([part.reshape(-1) for part in found])
-        theta, self.velocity = sgd_step(
-            self.theta, self.velocity, gradient, rate, momentum, weight_decay
-        )
-        self._move(theta)
+        values = zip(self.values, self.velocities, gradients, strict=True)
+        self.velocities = [
+            g.add(v, alpha=momentum).add(value, alpha=weight_decay) for value, v, g in values
+        ]
+        self.values = [x - rate * v for x, v in zip(self.values, self.velocities, strict=True)]
 
     def __call__(self, inputs: Tensor) -> Tensor:
         values = dict(zip(self.names, self.values, strict=True))
@@ -161,33 +176,25 @@ class HeadSide(PlainSide):
     """
 
     def __init__(self, layer: nn.Linear, rest: nn.Module, inputs: Tensor) -> None:
+        super().__init__(rest, inputs)
         self.weight = layer.weight.detach()
         self.first, self.products = inputs @ self.weight.T, inputs @ inputs.T
-        own = [self.weight.new_ones(()), torch.zeros_like(self.first)]
-        own += [] if layer.bias is None else [layer.bias]
+        bias = [] if layer.bias is None else [layer.bias.detach().requires_grad_()]
+        own = [self.weight.new_ones(()), torch.zeros_like(self.first), *bias]
         self.own = len(own)
-        super().__init__(rest, inputs, own)
+        self.mlp = isinstance(rest, Residual) and layer.bias is not None
+        self.values = [*own, *self.values]
+        self.velocities = [torch.zeros_like(value) for value in self.values]
 
-    def outputs(self, index: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        first, products = self.first, self.products
-        if index is not None:
-            first, products = first[index], products[index]
-        projected = self._projected(first, products)
+    def outputs(self, index: Tensor) -> tuple[Tensor, list[Tensor]]:
+        projected = self._projected(self.first[index], self.products[index])
+        if not projected.requires_grad:  # images that are not learned, at the first step
+            projected.requires_grad_()
         return self._finished(projected), [projected, *self.values[2:]]
 
-    def step(
-        self,
-        found: list[Tensor],
-        index: Tensor | None,
-        rate: Tensor,
-        momentum: float,
-        weight_decay: float,
-    ) -> None:
-        scale, coefficients = torch.zeros_like(self.values[0]), found[0]
-        if index is not None:
-            coefficients = torch.zeros_like(self.first).index_add(0, index, coefficients)
-        found = [scale, coefficients, *found[1:]]
-        super().step(found, index, rate, momentum, weight_decay)
+    def gradients(self, found: list[Tensor], index: Tensor) -> list[Tensor]:
+        scale, coefficients = (torch.zeros_like(value) for value in self.values[:2])
+        return [scale, coefficients.index_add(0, index, found[0]), *found[1:]]
 
     def __call__(self, inputs: Tensor) -> Tensor:
         products = inputs @ self.inputs.T
@@ -196,16 +203,10 @@ class HeadSide(PlainSide):
     def _projected(self, first: Tensor, products: Tensor) -> Tensor:
         """The outputs of the layer, without its bias. Shape: (m, d)"""
         scale, coefficients = self.values[:2]
-        return torch.addmm(scale * first, products, coefficients)
+        return scale * first + products @ coefficients
 
     def _finished(self, projected: Tensor) -> Tensor:
-        if self.own > 2:
-            projected = projected + self.values[2]
-        rest = self.values[self.own :]
-        if isinstance(self.module, Residual):
-            weight, bias, *norm = rest
-            outputs = projected + torch.addmm(bias, gelu(projected), weight.T)
-            return layer_norm(outputs, self.module.norm, *norm)
-        values = dict(zip(self.names, rest, strict=True))
-        outputs: Tensor = functional_call(self.module, values, (projected,))
+        bias = self.values[2] if self.own > 2 else 0.0
+        rest = dict(zip(self.names, self.values[self.own :], strict=True))
+        outputs: Tensor = functional_call(self.module, rest, (projected + bias,))
         return outputs
