@@ -31,7 +31,9 @@ from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from lors.setting.threads import threads_of
 from lors.system.errors import InputError
+from lors.system.memory import keeping_freed_memory
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
@@ -83,7 +85,8 @@ def _evaluated(
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    reached = _reached(setting, distilled, setting.loss)
+    with keeping_freed_memory():
+        reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
@@ -240,8 +243,9 @@ def evaluation_network(
     """
     keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
     model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
-    thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
-    best, _ = choose_epoch(model, thetas, setting.real["val"])
+    with threads_of(setting):
+        thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
+        best, _ = choose_epoch(model, thetas, setting.real["val"])
     FlatModel(model).load(thetas[best], model)
     return model
 
@@ -261,4 +265,5 @@ def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outc
         return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs)
 
     seeds = range(setting.config.evaluate.seeds)
-    return outcomes(seeds, reached, setting.progress, "train on the set")
+    with threads_of(setting):
+        return outcomes(seeds, reached, setting.progress, "train on the set")

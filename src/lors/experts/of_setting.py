@@ -15,6 +15,7 @@ from lors.experts.train import Snapshot, train_expert
 from lors.files.artifacts import home
 from lors.files.cache import cache_errors
 from lors.setting import Setting
+from lors.setting.threads import threads_of
 
 __all__ = ["expert_origin", "experts_of"]
 
@@ -26,7 +27,7 @@ def experts_of(setting: Setting) -> TrajectoryStore:
     folder = config.experts.folder or home() / "experts" / digest
     kept = config.expert_snapshots() if config.experts.compact else None
     store = TrajectoryStore(folder, origin, kept)
-    with cache_errors(folder):
+    with cache_errors(folder), threads_of(setting):
         train_missing(
             store,
             config.experts.count,
