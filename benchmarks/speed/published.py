@@ -1,9 +1,9 @@
-"""The steps of the published LoRS code in our own words: experts, then distillation with its checks.
+"""The steps of the published LoRS code in our own words: experts, then distillation.
 
     python -m benchmarks.speed.published experts FOLDER
     python -m benchmarks.speed.published distil FOLDER
 
-A folder holds ``config.yaml``, and pairs in the format ``karpathy``. Every batch decodes its photos;
+A folder holds ``config.yaml``, and pairs in the format ``karpathy``. Batches decode their photos;
 experts are kept with ``torch.save``, a file per side, and read back whole; inner steps are those of
 ``meta_gradient.reference``; networks are measured by sorting the scores of the test split.
 """
@@ -167,7 +167,7 @@ def experts(folder: Path) -> None:
 def distil(folder: Path) -> None:
     """Learn the set from the experts, evaluate it on the way and at the end."""
     work = Published(folder)
-    config, matching = work.config, work.matching
+    config = work.config
     flat = FlatModel(work.model())
     pairs = _start(work, flat.model)
     optimizer = torch.optim.SGD(

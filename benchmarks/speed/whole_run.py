@@ -94,7 +94,9 @@ def cases() -> list[Case]:
             f"encoder.text=transformers:{weights}/minilm_l6_v2",
             "experts.count=2",
             "matching.gradient=tesla",
-            "distill={budget: 20, iterations: 10, evaluate_every: 10}",
+            "distill.budget=20",
+            "distill.iterations=10",
+            "distill.evaluate_every=10",
             "evaluate={seeds: 2, epochs: 100, checks: 5}",
         ),
         {"train": 500, "val": 100, "test": 200},
@@ -108,8 +110,8 @@ def ratios(rounds: int, chosen: Sequence[Case] | None = None) -> list[Ratio]:
 
     Ours is one command, which also measures val and writes a report; the published steps are two,
     experts and distillation. A run is long, so at most two rounds are timed. ``cpu`` is the ratio
-    of CPU times; the recalls are means of six on test, at the last epoch, with ``deviation`` between
-    networks.
+    of CPU times; the recalls are means of six on test, at the last epoch, each with its deviation
+    between networks.
     """
     return [_line(case, min(rounds, 2)) for case in (cases() if chosen is None else chosen)]
 

@@ -32,7 +32,8 @@ def work_of(setting: Setting) -> float:
     """Multiplications of an average convolution or linear layer on a few pairs.
 
     >>> from lors.setting import setting_of
-    >>> tiny, larger = (lors.load_config("tiny", [f"image_size={size}"]) for size in (16, 32))
+    >>> tiny = lors.load_config("tiny")
+    >>> larger = lors.load_config("tiny", ["encoder.image_size=32"])
     >>> work_of(setting_of(larger)) / work_of(setting_of(tiny)) > 3
     True
     """

@@ -42,5 +42,11 @@ def global_seed(*keys: int | str) -> Iterator[None]:
     thread at a time is inside.
     """
     with _one_thread, torch.random.fork_rng():
-        torch.manual_seed(derive_seed(*keys))
+        # Without a GPU, torch.manual_seed writes down the whole stack, in case one appears later.
+        seed = torch.manual_seed if torch.accelerator.is_available() else _seed_cpu
+        seed(derive_seed(*keys))
         yield
+
+
+def _seed_cpu(seed: int) -> torch.Generator:
+    return torch.default_generator.manual_seed(seed)
