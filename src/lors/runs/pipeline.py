@@ -44,11 +44,12 @@ from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve
 from lors.setting.neighbours import shown_captions
+from lors.setting.threads import threads_of
 from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import DivergedError
 from lors.system.locks import sole_user
-from lors.system.memory import forget_peak_memory, peak_memory
+from lors.system.memory import forget_peak_memory, keeping_freed_memory, peak_memory
 from lors.system.progress import Progress
 from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
@@ -108,7 +109,12 @@ def run(
     check_trackers(config.trackers)
     with keeping_skipped() as skipped:
         setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
-    logbook = Logbook(out)
+    with threads_of(setting), keeping_freed_memory():
+        return _run(setting, out, wanted, skipped)
+
+
+def _run(setting: Setting, out: Path, wanted: Sequence[str], skipped: Sequence[Skipped]) -> Results:
+    config, logbook = setting.config, Logbook(out)
     forget_peak_memory(setting.device)
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
@@ -128,7 +134,7 @@ def run(
             for name in wanted:
                 if name not in results:
                     results = results.with_row(name, _measure(name, setting, made))
-                    if name == row:  # first, because all rows say that the run has ended
+                    if name not in REFERENCES:  # first: all rows say that the run has ended
                         _write(out / CARD, card(made, results.rows, artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results.content(), indent=2))
             watch.end(made, results.rows)
