@@ -15,6 +15,7 @@ from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
+from lors.system.errors import InputError
 from lors.system.seeding import generator
 from lors.training import Batch
 
@@ -81,6 +82,8 @@ def test_the_network_decides_how_second_derivatives_are_made() -> None:
     assert isinstance(kinked, partial)
     assert kinked.keywords["kinks"]
     assert made("matching.autocast=true") is kept
+    with pytest.raises(InputError, match="is wrong by"):
+        made("matching.autocast=true", "matching.derivative=one-sided")
     assert made("matching.autocast=true", "matching.memory=0") not in (kept, derivative)
 
 

@@ -15,18 +15,25 @@ from lors.experts.train import Snapshot, train_expert
 from lors.files.artifacts import home
 from lors.files.cache import cache_errors
 from lors.setting import Setting
+from lors.setting.threads import threads_of
 
-__all__ = ["expert_origin", "experts_of"]
+__all__ = ["expert_origin", "experts_of", "store_of"]
+
+
+def store_of(setting: Setting) -> TrajectoryStore:
+    """Where the experts of a setting are kept, whether they are there or not."""
+    config, origin = setting.config, expert_origin(setting)
+    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
+    folder = config.experts.folder or home() / "experts" / digest
+    return TrajectoryStore(
+        folder, origin, config.expert_snapshots() if config.experts.compact else None
+    )
 
 
 def experts_of(setting: Setting) -> TrajectoryStore:
     """The experts of a setting, after training those that are missing."""
-    config, origin = setting.config, expert_origin(setting)
-    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
-    folder = config.experts.folder or home() / "experts" / digest
-    kept = config.expert_snapshots() if config.experts.compact else None
-    store = TrajectoryStore(folder, origin, kept)
-    with cache_errors(folder):
+    config, store = setting.config, store_of(setting)
+    with cache_errors(store.folder), threads_of(setting):
         train_missing(
             store,
             config.experts.count,

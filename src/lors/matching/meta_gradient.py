@@ -8,7 +8,7 @@ where batches come from: they return gradients on the batches, and autograd carr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -43,7 +43,7 @@ class Inner:
     rates: Tensor
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
-    derivative: Derivative = afresh(double)
+    derivative: Derivative = field(default_factory=lambda: afresh(double))
     of_rates: Callable[[Tensor], Tensor] | None = None
     dropout: int | None = None
 
@@ -63,25 +63,23 @@ class Inner:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
         return torch.cat([rate.expand(n) for rate, n in zip(rates, self.sides, strict=True)])
 
-    def scaled(self, vector: Tensor, factors: Tensor) -> Tensor:
-        """The vector, each side times its factor. Shapes: (P,), (2,) -> (P,)"""
-        found = torch.empty_like(vector)
-        parts = zip(vector.split(self.sides), factors, found.split(self.sides), strict=True)
-        for part, factor, out in parts:
-            torch.mul(part, factor, out=out)
-        return found
+    def scale_(self, vector: Tensor, factors: Tensor) -> Tensor:
+        """The vector itself, each side times its factor. Shapes: (P,), (2,) -> (P,)"""
+        for part, factor in zip(vector.split(self.sides), factors, strict=True):
+            part.mul_(factor)
+        return vector
 
-    def stepped(self, theta: Tensor, gradient: Tensor) -> Tensor:
-        """θ - ηg. Shapes: (P,), (P,) -> (P,)"""
-        found = torch.empty_like(theta)
-        vectors = (vector.split(self.sides) for vector in (theta, gradient, found))
-        for part, slope, out, rate in zip(*vectors, self.rates.detach(), strict=True):
-            torch.addcmul(part, slope, rate, value=-1, out=out)
-        return found
+    def stepped(self, theta: Tensor, gradient: Tensor, out: Tensor) -> Tensor:
+        """θ - ηg, written to the third; it may be the second. Shapes: (P,) each -> (P,)"""
+        vectors = (vector.split(self.sides) for vector in (theta, gradient, out))
+        for part, slope, place, rate in zip(*vectors, self.rates.detach(), strict=True):
+            torch.addcmul(part, slope, rate, value=-1, out=place)
+        return out
 
-    def by_side(self, products: Tensor) -> Tensor:
-        """The sum on each side. Shape: (P,) -> (2,)"""
-        return torch.stack([product.sum() for product in products.split(self.sides)])
+    def dots(self, a: Tensor, b: Tensor) -> Tensor:
+        """⟨a, b⟩ on each side. Shapes: (P,), (P,) -> (2,)"""
+        parts = zip(a.split(self.sides), b.split(self.sides), strict=True)
+        return torch.stack([torch.dot(first, second) for first, second in parts])
 
     def gradient(
         self, theta: Tensor, batch: Batch, create_graph: bool = False, step: int = 0
@@ -137,12 +135,14 @@ def exact(inner: Inner) -> MetaGradient:
         return _apart(exact, inner)
     theta, _, products = _train(inner, with_theta=True)
     objective, adjoint = _end(inner, theta)
+    del theta
     eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
+    room = torch.empty_like(adjoint)
     while products:
-        found = products.pop()(inner.scaled(adjoint, -eta))
+        found = products.pop()(inner.scale_(room.copy_(adjoint), -eta))
         assert found.gradient is not None
         assert found.theta is not None
-        rates -= inner.by_side(adjoint * found.gradient)
+        rates -= inner.dots(adjoint, found.gradient)
         adjoint += found.theta
         gradients.append(found.batch)
     return MetaGradient(objective, gradients[::-1], rates)
@@ -158,11 +158,12 @@ def tesla(inner: Inner) -> MetaGradient:
     """
     theta, travelled, products = _train(inner, with_theta=False)
     objective, adjoint = _end(inner, theta)
-    direction = inner.scaled(adjoint, -inner.rates.detach())
+    followed = adjoint
     if inner.of_rates is not None:
-        objective, adjoint = _end(replace(inner, objective=inner.of_rates), theta)
-    rates = -inner.by_side(adjoint.mul_(travelled))
-    del theta, travelled, adjoint  # as long as θ, and not needed any more
+        objective, followed = _end(replace(inner, objective=inner.of_rates), theta)
+    rates = -inner.dots(followed, travelled)
+    direction = inner.scale_(adjoint, -inner.rates.detach())
+    del theta, travelled, followed  # as long as θ, and not needed any more
     gradients = []
     while products:
         gradients.append(products.pop()(direction).batch)
@@ -172,13 +173,20 @@ def tesla(inner: Inner) -> MetaGradient:
 def _train(
     inner: Inner, with_theta: bool
 ) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
-    """θ_t, the sum of all gradients, and what gives the derivative at each step."""
-    theta, travelled, products = inner.theta.detach(), torch.zeros_like(inner.theta), []
+    """θ_t, the sum of all gradients unless ``with_theta``, and what gives each step's derivative.
+
+    New vectors as long as θ cost more than sums: where g is not kept, the next θ takes its place.
+    """
+    theta, travelled, products = inner.theta.detach(), inner.theta.new_empty(0), []
     for i, batch in enumerate(inner.batches):
         g, product = inner.derivative(inner.loss_of(i), theta, batch, with_theta)
-        theta = inner.stepped(theta, g)
-        travelled += g
         products.append(product)
+        if with_theta or not products[1:]:
+            travelled = g
+            theta = inner.stepped(theta, g, torch.empty_like(g))
+        else:
+            travelled += g
+            theta = inner.stepped(theta, g, g)
     return theta, travelled, products
 
 

@@ -6,10 +6,12 @@ import copy
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lors.config.matchers import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
@@ -17,7 +19,7 @@ from lors.encoders.dropout import drops
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
-from lors.matching.fitting import fitting_derivative, fitting_one_sided
+from lors.matching.fitting import TOLERANCE, fitting_derivative, fitting_one_sided
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double
@@ -42,6 +44,10 @@ GRAPHS = 4
 """The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
 
 
+PIECE = 1 << 18
+"""Numbers of θ that are compared at a time: they stay in a CPU's cache."""
+
+
 def distance_ratio(
     theta: Tensor, start: Tensor, target: Tensor, sides: tuple[int, int], ratio: str = "merged"
 ) -> Tensor:
@@ -61,9 +67,25 @@ def distance_ratio(
     return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
 
 
-def _squares(a: Tensor, b: Tensor) -> Tensor:
+class _Squares(torch.autograd.Function):
     """‖a - b‖², at little memory: vectors as long as θ are what there is most of."""
-    return F.mse_loss(a, b, reduction="sum")
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        parts = zip(a.split(PIECE), b.split(PIECE), strict=True)
+        return torch.stack([F.mse_loss(x, y, reduction="sum") for x, y in parts]).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        a, b = ctx.saved_tensors
+        return torch.sub(a, b).mul_(2 * slope), None
+
+
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    found: Tensor = _Squares.apply(a, b)
+    return found
 
 
 def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch: Batch) -> Tensor:
@@ -158,9 +180,7 @@ class TrajectoryMatcher:
         if not linear:
             self.derivative = self._derivative(setting)
         elif self.divided:
-            self.derivative = afresh(
-                double
-            )  # as exact as the closed form, which is of whole batches
+            self.derivative = afresh(double)  # as exact as the closed form, of whole batches
         if self.divided:
             model = copy.copy(self.flat.model)
             model.divided = True
@@ -214,6 +234,11 @@ class TrajectoryMatcher:
             synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
 
+    def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
+        """Begin to read the start and the target that ``backward`` will draw."""
+        calls = int(self.state.get("calls", 0))
+        self.starts.prefetch(generator, synthetic.images, self._phase_of(calls))
+
     def _dropout(self, generator: torch.Generator) -> int | None:
         """Seeds the masks of a call, if the network has dropout; each rank has its own."""
         if not drops(self.flat.model):
@@ -227,8 +252,12 @@ class TrajectoryMatcher:
             return 0, None
         calls = int(self.state.get("calls", 0))
         self.state = {"calls": torch.tensor(calls + 1)}
-        phase = min(calls * phases // self.iterations, phases - 1)
+        phase = self._phase_of(calls)
         return phase, torch.arange(pairs).tensor_split(phases)[phase]
+
+    def _phase_of(self, calls: int) -> int:
+        phases = max(len(self.options.phases), 1)
+        return min(calls * phases // self.iterations, phases - 1)
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""
@@ -251,5 +280,11 @@ class TrajectoryMatcher:
             memory = total_memory(setting.device) // GRAPHS
         graphs = memory / self.options.steps * m / self.options.batch_size
         if asked == "one-sided":
-            return fitting_one_sided(step, start, batch, start - target)[0]
+            way, error = fitting_one_sided(step, start, batch, start - target)
+            if error < TOLERANCE:
+                return way
+            raise InputError(
+                f"matching.derivative=one-sided is wrong by {error:.0%} for this network in this "
+                "precision: set matching.derivative=auto"
+            )
         return fitting_derivative(step, start, batch, start - target, carry, graphs)[1]
