@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from lors.cli.app import Changes, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display, results_table
+from lors.config.types import Control
 from lors.system.errors import InputError
 
 References = Annotated[
@@ -169,6 +170,13 @@ def evaluate(
     image_weights: Annotated[
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
+    control: Annotated[
+        Control | None,
+        typer.Option(
+            help="Measure it without soft labels (identity: S = I), or with each text replaced by "
+            "the nearest real caption (captions)."
+        ),
+    ] = None,
 ) -> None:
     """Train fresh networks on a set and measure their test recall.
 
@@ -186,6 +194,6 @@ def evaluate(
         from lors.evaluation.evaluate import evaluate_set
 
         display.doing(PREPARING)
-        row = evaluate_set(distilled, changes, display)
+        row = evaluate_set(distilled, changes, display, control)
     console.print(results_table({distilled.name: row}))
     console.print(str(row), style="bold", highlight=False)

@@ -10,11 +10,13 @@ from torch import nn
 
 from lors.config import load_config
 from lors.config.keywords import by_dotted_name
+from lors.config.types import Control
 from lors.data import Pairs
 from lors.data.anything import as_pairs
 from lors.data.in_memory import Given, length
 from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
+from lors.evaluation.controls import controlled
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -26,10 +28,9 @@ from lors.evaluation.protocol import (
 from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
 from lors.evaluation.statistic import Chance
-from lors.evaluation.tuning import rates_label, trial
+from lors.evaluation.tuning import pairs_for, rates_label, trial
 from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
-from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
@@ -42,7 +43,11 @@ NETWORK = "evaluation network"
 
 
 def evaluate_set(
-    path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    progress: Progress | None = None,
+    control: Control | None = None,
+    pairs: Pairs | None = None,
 ) -> Row:
     """Train fresh networks on a saved set and measure their recall.
 
@@ -58,11 +63,14 @@ def evaluate_set(
         path: a distilled set.
         overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
         progress: reports long-running work.
+        control: as of ``evaluate``.
+        pairs: the real pairs, where they are in memory.
 
     Returns:
         The recalls of these networks, as a row of a run's results.
     """
-    return _evaluated(DistilledSet.load(path), overrides, progress or Silent())
+    made = DistilledSet.load(path)
+    return _evaluated(made, overrides, progress or Silent(), pairs, control=control)
 
 
 def _evaluated(
@@ -71,6 +79,7 @@ def _evaluated(
     progress: Progress,
     pairs: Pairs | None = None,
     values: Mapping[str, Any] | None = None,
+    control: Control | None = None,
 ) -> Row:
     made_with = distilled.config.encoder
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
@@ -83,7 +92,11 @@ def _evaluated(
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
     note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    reached = _reached(setting, distilled, setting.loss)
+    loss = setting.loss
+    if control is not None:
+        distilled, tuned = controlled(setting, distilled, control)
+        loss, note = (distilled.loss, tuned) if tuned else (loss, note)
+    reached = _reached(setting, distilled, loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
@@ -94,6 +107,7 @@ def evaluate(
     *,
     model: Callable[[], tuple[nn.Module, nn.Module]] | None = None,
     loss: str | Loss | None = None,
+    control: Control | None = None,
     progress: Progress | bool | None = None,
     **options: Any,
 ) -> Row:
@@ -118,6 +132,9 @@ def evaluate(
         val: real pairs to choose the epoch by; without them, the last epoch counts.
         model: train networks of your own, as of ``distill``; default: those the set was made for.
         loss: a name, or a function of logits and similarity; default: the set's.
+        control: measure the set without what it may owe to soft labels or learned texts:
+            ``identity`` sets S = I, ``captions`` replaces each text by the nearest real caption.
+            Loss and rates are then the set's, or tuned ones if these are better on val.
         progress: True, False, or an object that reports long-running work.
         options: settings by keyword, as of ``distill``: ``evaluate={"seeds": 3}``.
 
@@ -137,7 +154,12 @@ def evaluate(
         if test is None:
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
-            return _evaluated(made, changes, shown)
+            return _evaluated(made, changes, shown, control=control)
+        if control is not None:
+            raise InputError(
+                "a control tunes and looks up captions in the data that the set was made from: "
+                "leave out test and val, or compare with controls=True"
+            )
         skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
@@ -239,22 +261,15 @@ def evaluation_network(
         after_epoch: called with the number of epochs done.
     """
     keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
-    model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
+    model, pairs = setting.model(*keys), pairs_for(setting, distilled)
     thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
     best, _ = choose_epoch(model, thetas, setting.real["val"])
     FlatModel(model).load(thetas[best], model)
     return model
 
 
-def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
-    """The pairs of a set as the networks of a setting take them."""
-    images, old = distilled.images_for(setting.flat.model), distilled.pairs
-    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    return pairs.to(setting.device, setting.dtype)
-
-
 def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
-    pairs = _pairs_for(setting, distilled)
+    pairs = pairs_for(setting, distilled)
     inputs = frozen_inputs(pairs, setting.flat.model)
 
     def reached(seed: int) -> Outcome:

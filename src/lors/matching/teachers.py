@@ -8,7 +8,7 @@ from torch import Tensor
 from lors.experts import experts_of
 from lors.setting import Setting
 
-__all__ = ["Teachers"]
+__all__ = ["Teachers", "noised"]
 
 
 class Teachers:
@@ -39,3 +39,17 @@ class Teachers:
                 self.network.embed_images(inputs) @ self.network.embed_texts(texts).T
             )
         return total / len(self.thetas)
+
+
+def noised(inputs: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
+    """Inputs with normal noise; tokens stay as they are.
+
+    >>> noised(torch.zeros(2, 2), 0.5, torch.Generator().manual_seed(0)).abs().max() > 0
+    tensor(True)
+    >>> noised(torch.zeros(2, 2), 0.0, torch.Generator()).abs().max()
+    tensor(0.)
+    """
+    if not deviation or not inputs.is_floating_point():
+        return inputs
+    noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
+    return inputs + deviation * noise.to(inputs)
