@@ -20,7 +20,6 @@ from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
 from lors.evaluation.statistic import Chance, MeanRecall, Recalls
 from lors.evaluation.taught import taught_full_data
-from lors.evaluation.tuning import candidates
 from lors.experts import experts_of
 from lors.files import artifacts
 from lors.setting import Setting, resolve, setting_of
@@ -74,8 +73,8 @@ def prepare(
         taught = next((c for c in own if c.config.selection.similarity == "teachers"), None)
         if taught is not None:
             config = resolve(taught.config)
-            by = json.dumps([config.experts.count, *candidates(config)])
-            found = recall(f"{key} taught {by}", partial(_taught, setting, config))
+            by = f"{key} taught by {config.experts.count} experts"
+            found = recall(by, partial(_taught, setting, config))
             reference = reference.model_copy(update={"taught": found})
         references.append(reference)
     return references
@@ -85,7 +84,7 @@ def _taught(setting: Setting, config: Config) -> list[Outcome]:
     """The full data with the teachers of a configuration that shares all else with the setting."""
     other = copy.copy(setting)  # the same data and encoders, whatever has been made of them
     other.config = config
-    return taught_full_data(other)[0]
+    return taught_full_data(other)
 
 
 def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:

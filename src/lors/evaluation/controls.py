@@ -51,9 +51,7 @@ CONTROLS: dict[str, Callable[[Setting, DistilledSet], DistilledSet]] = {
 """What each makes of a set, by name."""
 
 
-def controlled(
-    setting: Setting, distilled: DistilledSet, control: Control
-) -> tuple[DistilledSet, str]:
+def controlled(setting: Setting, distilled: DistilledSet, control: str) -> tuple[DistilledSet, str]:
     """A set under a control, with the loss and the rates that suit it then.
 
     What the set learned for its own S and texts may no longer suit it. So its loss and rates
