@@ -88,7 +88,6 @@ def test_controls_work_on_arrays() -> None:
     draw = np.random.default_rng(0)
     shared = draw.normal(size=(120, 4))
     images, texts = (shared @ draw.normal(size=(4, size)) for size in (12, 10))
-    quick = {"experts": {"count": 1, "epochs": 4}, "evaluate": {"epochs": 4, "seeds": 1}}
     found = lors.compare(
         *(images, texts),
         methods=["k-center"],
@@ -97,7 +96,8 @@ def test_controls_work_on_arrays() -> None:
         controls=True,
         tried_rates=[0.3],
         progress=False,
-        **quick,
+        experts={"count": 1, "epochs": 4},
+        evaluate={"epochs": 4, "seeds": 1},
     )
     assert set(found.to_pandas()["control"]) == {"", "identity", "captions"}
     own = [r.mean for r in found.records if (r.row, r.column) == ("9 pairs", "K-center")]
