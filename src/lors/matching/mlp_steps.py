@@ -83,9 +83,7 @@ def sgd_step(
         rates: of both sides. Shape: (2,)
         inputs: F and K of the batch, of the image and of the text side; S.
     """
-    found: tuple[Tensor, ...] = _Step.apply(
-        shared, index, *thetas, *velocities, rates, *inputs
-    )
+    found: tuple[Tensor, ...] = _Step.apply(shared, index, *thetas, *velocities, rates, *inputs)
     return (found[0], found[1]), (found[2], found[3])
 
 
