@@ -10,16 +10,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lors.comparison.cell import Cell
-from lors.comparison.results import Reference
+from lors.comparison.results import ClosedForm, Reference
 from lors.config import Config
 from lors.data import Pairs
+from lors.evaluation.closed_form import closed_form_heads
 from lors.evaluation.protocol import summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
 from lors.evaluation.statistic import Chance, MeanRecall, Recalls
 from lors.experts import experts_of
 from lors.files import artifacts
-from lors.setting import setting_of
+from lors.setting import Setting, setting_of
 from lors.system import ranks
 from lors.system.errors import InputError
 from lors.system.progress import Progress
@@ -62,9 +63,22 @@ def prepare(
                 columns=columns,
                 recall=known[key],
                 chances=least,
+                heads=_closed_form(setting, [c for c in group if not c.evaluate]),
             )
         )
     return references
+
+
+def _closed_form(setting: Setting, cells: Sequence[Cell]) -> dict[str, ClosedForm]:
+    """Of frozen trunks, what heads in closed form reach in the storage of each row."""
+    if setting.config.encoder.scope != "heads" or setting.config.data.augment:
+        return {}
+    budgets = {cell.row: cell.config.distill.budget for cell in cells}
+    found = {budget: closed_form_heads(setting, budget) for budget in set(budgets.values())}
+    return {
+        row: ClosedForm(mean=found[budget][1].mean, about=found[budget][0].about)
+        for row, budget in budgets.items()
+    }
 
 
 def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from lors.files import artifacts
 from lors.files.tables import write_csv
 
 __all__ = [
+    "ClosedForm",
     "Filled",
     "Record",
     "Reference",
@@ -73,6 +74,18 @@ class Record:
     failed: str = ""
 
 
+class ClosedForm(Value):
+    """What heads in closed form reach, with no training set, in the storage of a row.
+
+    Args:
+        mean: recall of the test split.
+        about: which heads were the best on val.
+    """
+
+    mean: float
+    about: str
+
+
 class Reference(Value):
     """The recall of the full data, and the rows and columns that it belongs to.
 
@@ -81,12 +94,14 @@ class Reference(Value):
         columns: labels.
         recall: of networks trained on the full data.
         chances: recalls of a random ranking.
+        heads: what heads in closed form reach, by row; empty where a trunk trains.
     """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
     chances: Chance | None = None
+    heads: dict[str, ClosedForm] = {}  # noqa: RUF012 - pydantic copies it
 
     @property
     def mean(self) -> float:
@@ -229,4 +244,10 @@ def reference_note(reference: Reference, table: Table) -> str:
     belongs = ((reference.rows, table.rows), (reference.columns, table.columns))
     where = [", ".join(mine) for mine, every in belongs if len(mine) < len(every)]
     which = f" ({'; '.join(where)})" if where else ""
-    return f"Full data{which}: mean recall {reference.recall.mean}."
+    notes = [f"Full data{which}: mean recall {reference.recall.mean}."]
+    for row, heads in reference.heads.items():
+        notes.append(
+            f"Heads in closed form, stored in the place of {row}: mean recall {heads.mean:.1f} "
+            f"({heads.about})."
+        )
+    return " ".join(notes)

@@ -116,7 +116,8 @@ class Config(Section):
 
     def learns_rates(self) -> bool:
         """Whether the set learns its inner rates; if not, they are tuned on val."""
-        return self.selection.kind is None and self.matching.learns_rates
+        learns = self.selection.kind is None and self.distill.iterations > 0
+        return learns and self.matching.learns_rates
 
     def similarity_within(self, pair_numbers: int) -> SimilarityConfig:
         """What S is where a pair holds so many numbers: see ``similarity.share``."""

@@ -98,6 +98,10 @@ SELECTIONS: Registry[Any] = Registry(
         "k-center": "lors.selection.k_center:by_k_center",
         "forgetting": "lors.selection.forgetting:by_forgetting",
         "clip-score": "lors.selection.score:by_score",
+        "facility-location": "lors.selection.facility_location:by_facility_location",
+        "graph-cut": "lors.selection.graph_cut:by_graph_cut",
+        "deduplication": "lors.selection.deduplication:by_deduplication",
+        "medoids": "lors.selection.k_means:by_medoids",
     },
     _plugins,
 )
@@ -111,6 +115,7 @@ STARTS: Registry[Any] = Registry(
         "centroids": "lors.starts.k_means:centroids",
         "cross-covariance": "lors.starts.cross_covariance:cross_covariance",
         "canonical": "lors.starts.canonical:canonical",
+        "prototypes": "lors.starts.prototypes:prototypes",
     },
     _plugins,
 )

@@ -52,7 +52,10 @@ class DistillConfig(Section):
         "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
-    iterations: Count = Field(3000, description="steps of the outer optimiser")
+    iterations: Number = Field(
+        3000,
+        description="steps of the outer optimiser; 0: the start as it is, with rates tuned on val",
+    )
     trajectories: Count | None = Field(
         None,
         description="how many meta-gradients each iteration averages; ranks divide them. "
