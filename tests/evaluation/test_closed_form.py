@@ -49,7 +49,9 @@ def test_heads_have_the_storage_of_the_budget_and_beat_what_is_drawn() -> None:
     assert heads.storage() == 8
     numbers = heads.image.numel() + heads.text.numel() + sum(len(mean) for mean in heads.means)
     assert numbers == 8 * sum(len(mean) for mean in heads.means)
-    drawn = Heads(*(torch.randn(w.shape, generator=generator(0)).to(w) for w in heads[:2]), heads.means)
+    drawn = Heads(
+        *(torch.randn(w.shape, generator=generator(0)).to(w) for w in heads[:2]), heads.means
+    )
     assert reached.mean > 1.5 * head_recall(drawn, setting.real["test"]).mean
 
 
@@ -57,7 +59,9 @@ def test_recall_is_that_of_cosines() -> None:
     setting = setting_of(load_config("tiny", ["encoder.scope=heads", "encoder.image_head=linear"]))
     heads, reached = closed_form_heads(setting, 5)
     split = setting.real["test"]
-    images, texts = (torch.from_numpy(np.array(part)).double() for part in (split.images, split.texts))
+    images, texts = (
+        torch.from_numpy(np.array(part)).double() for part in (split.images, split.texts)
+    )
     u = F.normalize((images - heads.means[0]) @ heads.image, dim=1)
     v = F.normalize((texts - heads.means[1]) @ heads.text, dim=1)
     own = (u[torch.from_numpy(split.owner)] * v).sum(1)

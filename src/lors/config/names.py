@@ -128,6 +128,7 @@ MATCHERS: Registry[Any] = Registry(
         "covariance": "lors.matching.covariance:CovarianceMatcher",
         "joint-distribution": "lors.matching.joint_distribution:JointDistributionMatcher",
         "analytic": "lors.matching.analytic:AnalyticMatcher",
+        "relation": "lors.matching.relation:RelationMatcher",
         "hindsight": "lors.matching.hindsight:HindsightMatcher",
     },
     _plugins,

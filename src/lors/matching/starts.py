@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import torch
@@ -14,7 +14,7 @@ from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts
 
-__all__ = ["Starts", "Trajectories"]
+__all__ = ["Starts", "Trajectories", "movement_ratio", "paced_ranges"]
 
 
 class Trajectories(Protocol):
@@ -29,14 +29,15 @@ class Starts:
     """Draws θ₀ = expert[s] and θ* = expert[s + k].
 
     With ``matching.starts=independent`` the image side and the text side of the same expert each
-    have an epoch s of their own, so that a set meets sides that are unequally far. This is AMD's
-    finding: the text side learns faster, and one epoch for both is too early for one of them.
+    have an epoch s of their own, so that a set meets sides that are unequally far. With ``paced``
+    they also have ranges of their own: see ``paced_ranges``.
 
     Args:
         store: the trajectories to match.
         experts: how many there are, and of how many epochs.
         flat: the dual encoder, which tells the sides and the weight tensors of θ.
         options: how to match.
+        budget: of the set, which says how many phases there are.
     """
 
     def __init__(
@@ -45,11 +46,24 @@ class Starts:
         experts: ExpertsConfig,
         flat: FlatModel,
         options: TrajectoryOptions,
+        budget: int,
     ) -> None:
         self.options, self.sides, self.count = options, flat.sides, experts.count
-        self.experts: Trajectories = store
+        phases = options.phases_within(budget)
+        ends = [phase.last_epoch or experts.epochs for phase in phases] or [experts.epochs]
+        self.experts: list[Trajectories] = [store] * len(ends)
         if options.shortcut:
-            self.experts = Shortcuts(store, experts.epochs, flat.sizes)
+            self.experts = [Shortcuts(store, end, flat.sizes) for end in ends]
+        ratio = 1.0
+        if options.starts == "paced":
+            whole = (
+                store.snapshots(each, range(experts.epochs + 1)) for each in range(experts.count)
+            )
+            ratio = movement_ratio(whole, flat.sides)
+        self.ranges = [
+            paced_ranges((r.min_start_epoch, r.max_start_epoch), ratio, end - options.expert_epochs)
+            for r, end in zip(phases or (options,), ends, strict=True)
+        ]
 
     def draw(
         self, generator: torch.Generator, like: Tensor, phase: int = 0
@@ -61,17 +75,19 @@ class Starts:
             like: gives the device and the type.
             phase: whose range the epochs are drawn from.
         """
-        first, beyond = self.options.start_ranges()[phase]
+        image, text = self.ranges[phase]
         expert = int(torch.randint(self.count, (), generator=generator))
-        epochs = [int(torch.randint(first, beyond, (), generator=generator))]
-        if self.options.starts == "independent":
-            epochs.append(int(torch.randint(first, beyond, (), generator=generator)))
-        return self.snapshots(expert, epochs, like)
+        epochs = [int(torch.randint(*image, (), generator=generator))]
+        if self.options.starts != "joint":
+            epochs.append(int(torch.randint(*text, (), generator=generator)))
+        return self.snapshots(expert, epochs, like, phase)
 
-    def snapshots(self, expert: int, epochs: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+    def snapshots(
+        self, expert: int, epochs: Sequence[int], like: Tensor, phase: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """θ₀ and θ* of one epoch, or of one for each side."""
         runs = [(epoch, epoch + self.options.expert_epochs) for epoch in epochs]
-        found = [self.experts.snapshots(expert, run).to(like) for run in runs]
+        found = [self.experts[phase].snapshots(expert, run).to(like) for run in runs]
         if len(found) == 1:
             start, target = found[0]
         else:
@@ -79,3 +95,47 @@ class Starts:
             images = self.sides[0]
             start, target = torch.cat([image[:, :images], text[:, images:]], 1)
         return start, target
+
+
+def movement_ratio(trajectories: Iterable[Tensor], sides: tuple[int, int]) -> float:
+    """How far the text side moves in an epoch, where the image side moves by 1: the median.
+
+    >>> thetas = torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 5.0], [3.0, 9.0]])
+    >>> movement_ratio([thetas], (1, 1))
+    3.0
+
+    Args:
+        trajectories: of experts; every epoch of each counts. Shape of each: (T + 1, P)
+        sides: how many of the numbers belong to the image and to the text side.
+    """
+    ratios = []
+    for thetas in trajectories:
+        image, text = (part.norm(dim=1) for part in thetas.diff(dim=0).split(list(sides), 1))
+        moved = (image > 0) & (text > 0)
+        ratios.append(text[moved] / image[moved])
+    every = torch.cat(ratios) if ratios else torch.ones(0)
+    return float(every.median()) if len(every) else 1.0
+
+
+def paced_ranges(
+    bounds: tuple[int, int], ratio: float, last: int
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The start epochs of the image side and of the text side.
+
+    The side that moves farther in an epoch has the given range. The other needs as many times more
+    epochs to come as far, so its range is as many times as long, and begins where that does.
+
+    >>> paced_ranges((0, 2), ratio=2.5, last=9)
+    ((0, 5), (0, 2))
+
+    Args:
+        bounds: the first start epoch and the one beyond the last.
+        ratio: of movements, text to image; 1 leaves both ranges as they are.
+        last: the last epoch from which a target can be reached.
+    """
+    first, beyond = bounds
+
+    def longer(times: float) -> tuple[int, int]:
+        return first, max(beyond, min(last + 1, first + round(times * (beyond - first))))
+
+    return longer(max(1.0, ratio)), longer(max(1.0, 1 / ratio))

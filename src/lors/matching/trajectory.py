@@ -137,7 +137,9 @@ class TrajectoryMatcher:
         self.options, self.iterations = options, setting.config.distill.iterations
         self.flat, self.loss = setting.flat, setting.loss
         experts = experts_of(setting)
-        self.starts = Starts(experts, setting.config.experts, self.flat, options)
+        budget = setting.config.distill.budget
+        self.phases = len(options.phases_within(budget))
+        self.starts = Starts(experts, setting.config.experts, self.flat, options, budget)
         self.divided = setting.data_parallel
         if self.divided and self.options.blend:
             raise InputError(
@@ -205,7 +207,7 @@ class TrajectoryMatcher:
 
     def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
         """Which phase this call belongs to, and the pairs that it learns; None for all."""
-        phases = len(self.options.phases)
+        phases = self.phases
         if not phases:
             return 0, None
         calls = int(self.state.get("calls", 0))
