@@ -65,7 +65,7 @@ def test_only_who_matches_trajectories_needs_as_many_epochs_as_it_reads() -> Non
     chosen = load_config("tiny", ["experts.epochs=1", "selection.kind=herding"])
     assert set(chosen.expert_snapshots()) == {0, 1}
     with pytest.raises(InputError, match=r"begins at expert epoch 4 \(min_start_epoch\) but"):
-        load_config("tiny", [JOINT[0], "matching={min_start_epoch: 4, max_start_epoch: 5}"])
+        load_config("tiny", [JOINT[0], "matching.min_start_epoch=4", "matching.max_start_epoch=5"])
     for beyond in (4, 11):
         joint = load_config("tiny", [*JOINT, f"matching.max_start_epoch={beyond}"])
         assert joint.expert_snapshots() == [0, 1, 2, 3]
