@@ -25,7 +25,7 @@ NOT_YET_RUN = {
     *("AMD", "PTM-ST", "MDM", "APM", "RAHA", "PDS"),
     *("Medoids", "Facility location", "Graph cut", "De-duplication"),
 }
-"""Columns of the tables that have no records yet; those of the first four are of earlier readings."""
+"""Columns that have no records yet; of the first four, there are those of earlier readings."""
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,15 @@ def some(pairs: int = 60) -> tuple[torch.Tensor, torch.Tensor]:
     return x + 1, mixed + torch.randn(pairs, 4, generator=generator("noise")).double() - 2
 
 
+def moments(x: torch.Tensor, y: torch.Tensor) -> Moments:
+    return Moments.of([(x[:25], y[:25]), (x[25:], y[25:])])
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_of_full_rank_ridge_heads_are_the_solution_of_least_squares(side: int) -> None:
     pairs = some()
     kind = ("ridge, images to texts", "ridge, texts to images")[side]
-    heads = fitted_heads(Moments.of(*pairs), 4, 0.2, kind)
+    heads = fitted_heads(moments(*pairs), 4, 0.2, kind)
     x, y = (part - part.mean(0) for part in (pairs[side], pairs[1 - side]))
     gamma = 0.2 * x.square().mean()
     above = torch.cat([x / len(x) ** 0.5, gamma.sqrt() * torch.eye(x.shape[1]).to(x)])
@@ -33,7 +37,7 @@ def test_of_full_rank_ridge_heads_are_the_solution_of_least_squares(side: int) -
 
 def test_canonical_heads_find_uncorrelated_directions_of_falling_correlation() -> None:
     pairs = some()
-    heads = fitted_heads(Moments.of(*pairs), 3, 1e-9, "CCA")
+    heads = fitted_heads(moments(*pairs), 3, 1e-9, "CCA")
     u, v = ((part - part.mean(0)) @ w for part, w in zip(pairs, heads[:2], strict=True))
     correlations = np.corrcoef(torch.cat([u, v], 1).T.numpy())
     np.testing.assert_allclose(correlations[:3, :3], np.eye(3), atol=1e-6)
@@ -49,9 +53,8 @@ def test_heads_have_the_storage_of_the_budget_and_beat_what_is_drawn() -> None:
     assert heads.storage() == 8
     numbers = heads.image.numel() + heads.text.numel() + sum(len(mean) for mean in heads.means)
     assert numbers == 8 * sum(len(mean) for mean in heads.means)
-    drawn = Heads(
-        *(torch.randn(w.shape, generator=generator(0)).to(w) for w in heads[:2]), heads.means
-    )
+    image, text = (torch.randn(w.shape, generator=generator(0)).to(w) for w in heads[:2])
+    drawn = Heads(image, text, heads.means)
     assert reached.mean > 1.5 * head_recall(drawn, setting.real["test"]).mean
 
 

@@ -14,6 +14,7 @@ and ridge regression of images on texts, which is the second with the sides exch
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lors.data.shards import BLOCK
 from lors.encoders.encoded import EncodedSplit, mean_captions
 from lors.evaluation.recall import Recall, recall
 from lors.setting import Setting
@@ -68,19 +70,28 @@ class Moments(NamedTuple):
     common: Tensor
 
     @classmethod
-    def of(cls, x: Tensor, y: Tensor) -> Moments:
-        """Of pairs of features. Shapes: (M, f), (M, d)"""
-        means = x.mean(0), y.mean(0)
-        x, y = x - means[0], y - means[1]
-        image, text = (torch.linalg.eigh(side.T @ side / len(x)) for side in (x, y))
-        return cls(means, (image[0], image[1]), (text[0], text[1]), x.T @ y / len(x))
+    def of(cls, blocks: Iterable[tuple[Tensor, Tensor]]) -> Moments:
+        """Of pairs of features, some at a time. Shapes of each: (m, f), (m, d)"""
+        count, sums, products = 0, torch.zeros(()), torch.zeros(())
+        for x, y in blocks:
+            both = torch.cat([x, y], 1).double()
+            count, sums, products = count + len(x), sums + both.sum(0), products + both.T @ both
+            width = x.shape[1]
+        mean = sums / count
+        covariance = products / count - mean.outer(mean)
+        image, text = (
+            torch.linalg.eigh(covariance[side, side]) for side in (slice(width), slice(width, None))
+        )
+        means = mean[:width], mean[width:]
+        common = covariance[:width, width:]
+        return cls(means, (image[0], image[1]), (text[0], text[1]), common)
 
 
 def fitted_heads(moments: Moments, rank: int, ridge: float, kind: str) -> Heads:
     """The heads of some pairs.
 
     >>> x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).double()
-    >>> heads = fitted_heads(Moments.of(x, x[:, :3]), 2, 0.1, "CCA")
+    >>> heads = fitted_heads(Moments.of([(x, x[:, :3])]), 2, 0.1, "CCA")
     >>> heads.image.shape, heads.text.shape, heads.storage()
     (torch.Size([4, 2]), torch.Size([3, 2]), 3.0)
 
@@ -137,10 +148,16 @@ def closed_form_heads(setting: Setting, budget: int) -> tuple[Heads, Recall]:
     Returns:
         The heads, and what they reach on the test split.
     """
-    real = setting.real["train"]
-    x = torch.from_numpy(np.array(real.images[:])).double()
-    y = torch.from_numpy(mean_captions(np.array(real.texts[:]), real.owner)).double()
-    moments, rank = Moments.of(x, y), max(1, budget - 1)
+    moments, rank = Moments.of(_blocks(setting.real["train"])), max(1, budget - 1)
     tried = [fitted_heads(moments, rank, ridge, kind) for kind in KINDS for ridge in RIDGES]
     best = max(tried, key=lambda heads: head_recall(heads, setting.real["val"]).mean)
     return best, head_recall(best, setting.real["test"])
+
+
+def _blocks(real: EncodedSplit) -> Iterator[tuple[Tensor, Tensor]]:
+    """Images with the mean of their captions, some at a time."""
+    for images in np.array_split(np.arange(len(real)), -(-len(real) // BLOCK)):
+        captions = slice(*np.searchsorted(real.owner, [images[0], images[-1] + 1]))
+        texts = mean_captions(np.array(real.texts[captions]), real.owner[captions])
+        x = np.array(real.images[images[0] : images[-1] + 1])
+        yield torch.from_numpy(x), torch.from_numpy(texts)

@@ -60,9 +60,10 @@ class Starts:
                 store.snapshots(each, range(experts.epochs + 1)) for each in range(experts.count)
             )
             ratio = movement_ratio(whole, flat.sides)
+        bounds = [(phase.min_start_epoch, phase.max_start_epoch) for phase in phases]
         self.ranges = [
-            paced_ranges((r.min_start_epoch, r.max_start_epoch), ratio, end - options.expert_epochs)
-            for r, end in zip(phases or (options,), ends, strict=True)
+            paced_ranges(each, ratio, end - options.expert_epochs)
+            for each, end in zip(bounds or options.start_ranges(), ends, strict=True)
         ]
 
     def draw(
