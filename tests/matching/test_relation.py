@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lors.config import load_config
+from lors.config.matchers import RelationOptions
 from lors.encoders import EncodedSplit
 from lors.matching import matcher_of
 from lors.matching.relation import (
@@ -86,7 +87,8 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     real, model, index = double.real["train"], double.flat.model, np.arange(7)
     first = np.searchsorted(real.owner, index)
     seven = EncodedSplit(real.images[:7], real.texts[first], index)
-    matcher = RelationMatcher(altered(double, real={"train": seven}), double.config.matching)
+    options = RelationOptions(rank=3)
+    matcher = RelationMatcher(altered(double, real={"train": seven}), options)
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
     assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
     pairs.texts.data = pairs.texts.data.roll(1, 0)  # other pairs of the same images and texts

@@ -53,6 +53,9 @@ class DistillConfig(Section):
         "clusters of images and captions that share most pairs (prototypes); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
+    augment_start: bool = Field(
+        False, description="augment the real photos that pairs start as, as the published code does"
+    )
     iterations: Number = Field(
         3000,
         description="steps of the outer optimiser; 0: the start as it is, with rates tuned on val",

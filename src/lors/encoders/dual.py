@@ -60,8 +60,9 @@ class DualEncoder(nn.Module):
     ``freeze`` maps images to what the trainable part takes (themselves if the trunk trains, the
     trunk's standardised features if not), and calling the model maps that to logits.
 
-    It stays in evaluation mode: no dropout, and batch statistics, if any, are frozen, so that a
-    step is the same function for experts, matching and evaluation.
+    It stays in evaluation mode: batch statistics, if any, are frozen, and dropout is at work only
+    inside ``lors.encoders.dropout.dropping``, so that a step is the same function for experts,
+    matching and evaluation.
 
     Where ``divided`` is set, each rank gives its part of a batch and all get the logits of the
     whole; a gradient in the parameters is then a part, to be summed over the ranks.
@@ -203,7 +204,7 @@ def _trunk_and_heads(
     trunk, features = frozen.trunk, frozen.feature_dim
     if config.scope != "heads":
         with global_seed(seed, "trunk"):
-            trunk = image_trunk(config.image, config.image_weights, config.size())
+            trunk = image_trunk(*config.trunk())
         features = feature_size(trunk)
     assert features is not None
     dim = config.embed_dim or features
@@ -227,6 +228,14 @@ def _own_sides(
     return Side(image, nn.Identity()), text, part.normalised_by
 
 
+def _has_tied_tensors(model: nn.Module) -> bool:
+    """Whether a tensor has several names, which torch would look for at every call."""
+    for named in (model.named_parameters, model.named_buffers):
+        if len(list(named())) < len(list(named(remove_duplicate=False))):
+            return True
+    return False
+
+
 class FlatModel:
     """A dual encoder as a pure function of one parameter vector θ = (θ_V, θ_T).
 
@@ -242,6 +251,7 @@ class FlatModel:
         by_identity = {id(p): name for name, p in model.named_parameters()}
         self._names = [by_identity[id(p)] for p in (*image, *text)]
         self._shapes = [p.shape for p in (*image, *text)]
+        self._tied = _has_tied_tensors(model)
         self.sizes = [p.numel() for p in (*image, *text)]
         self.sides = (sum(p.numel() for p in image), sum(p.numel() for p in text))
 
@@ -267,5 +277,7 @@ class FlatModel:
         theta = replicated(theta) if self.model.divided else theta
         values = dict(zip(self._names, self.tensors(theta), strict=True))
         with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
-            logits: Tensor = functional_call(self.model, values, (inputs, texts))
+            logits: Tensor = functional_call(
+                self.model, values, (inputs, texts), tie_weights=self._tied
+            )
         return logits

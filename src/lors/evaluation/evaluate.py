@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch import nn
 
-from lors.config import load_config
+from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
 from lors.data import Pairs
 from lors.data.anything import as_pairs
 from lors.data.in_memory import Given, length
 from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
+from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -31,11 +33,21 @@ from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from lors.setting.threads import threads_of
 from lors.system.errors import InputError
+from lors.system.memory import keeping_freed_memory
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+__all__ = [
+    "evaluate",
+    "evaluate_set",
+    "evaluated_row",
+    "evaluation_network",
+    "evaluation_setting",
+    "row_of",
+    "set_row",
+]
 
 NETWORK = "evaluation network"
 """The key that draws the networks which are trained on a set."""
@@ -72,8 +84,15 @@ def _evaluated(
     pairs: Pairs | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> Row:
-    made_with = distilled.config.encoder
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
+    return evaluated_row(evaluation_setting(distilled, config, progress, pairs), distilled)
+
+
+def evaluation_setting(
+    distilled: DistilledSet, config: Config, progress: Progress, pairs: Pairs | None = None
+) -> Setting:
+    """The setting in which a set is measured; an InputError if it cannot be."""
+    made_with = distilled.config.encoder
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
     setting = setting_of(config, progress, like=distilled, pairs=pairs)
@@ -82,8 +101,15 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    reached = _reached(setting, distilled, setting.loss)
+    return setting
+
+
+def evaluated_row(setting: Setting, distilled: DistilledSet) -> Row:
+    """What networks of a setting reach on a set, with the loss of the setting."""
+    config = setting.config
+    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
+    with keeping_freed_memory():
+        reached = _reached(setting, distilled, setting.loss)
     return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
@@ -138,6 +164,11 @@ def evaluate(
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
             return _evaluated(made, changes, shown)
+        if changes.get("evaluate.similarity", made.config.evaluate.similarity) == "expert":
+            raise InputError(
+                "evaluate.similarity=expert needs experts, which train on the data the set was "
+                "made from: leave test out"
+            )
         skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
@@ -199,8 +230,28 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
 
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
-    reached = _reached(setting, distilled, distilled.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
+
+    def keep(network: DualEncoder) -> None:
+        _kept.clear()
+        _kept[_key(setting, distilled)] = network
+
+    reached = _reached(setting, distilled, distilled.loss, keep)
+    note = _how_trained(distilled, setting.config)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
+
+
+_kept: dict[str, DualEncoder] = {}
+"""The first network of the last run that was evaluated, which its report shows."""
+
+
+def _key(setting: Setting, distilled: DistilledSet) -> str:
+    """Identifies what an evaluation of a set depends on."""
+    digest = hashlib.sha256(setting.config.model_dump_json().encode())
+    for what in (distilled.config.loss, setting.pairs.fingerprint, setting.text_trunk.fingerprint):
+        digest.update(what.encode())
+    for tensor in distilled.pairs.state_dict().values():
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def row_of(
@@ -221,11 +272,15 @@ def row_of(
     )
 
 
-def _how_trained(made: DistilledSet) -> str:
+def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
+    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
+    if made.imported:
+        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
     if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
+        return f"{config.loss}{plain}, {rates_label(made.rates)}"
+    return f"{config.loss}, {kind} S, learned rates"
 
 
 def evaluation_network(
@@ -238,10 +293,13 @@ def evaluation_network(
         distilled: what to train on, with the loss that it was made for.
         after_epoch: called with the number of epochs done.
     """
+    if (kept := _kept.pop(_key(setting, distilled), None)) is not None:
+        return kept
     keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
     model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
-    thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
-    best, _ = choose_epoch(model, thetas, setting.real["val"])
+    with threads_of(setting):
+        thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
+        best, _ = choose_epoch(model, thetas, setting.real["val"])
     FlatModel(model).load(thetas[best], model)
     return model
 
@@ -250,15 +308,26 @@ def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
     """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    return pairs.to(setting.device, setting.dtype)
+    pairs = pairs.to(setting.device, setting.dtype)
+    if setting.config.evaluate.similarity == "expert":
+        pairs.similarity = expert_similarity(setting, pairs)
+    return pairs
 
 
-def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
+def _reached(
+    setting: Setting,
+    distilled: DistilledSet,
+    loss: Loss,
+    keep: Callable[[DualEncoder], None] = lambda network: None,
+) -> list[Outcome]:
+    """What the networks reach; the first one is shown to ``keep``."""
     pairs = _pairs_for(setting, distilled)
     inputs = frozen_inputs(pairs, setting.flat.model)
 
     def reached(seed: int) -> Outcome:
-        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs)
+        first = {"keep": keep} if seed == 0 else {}
+        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs, **first)
 
     seeds = range(setting.config.evaluate.seeds)
-    return outcomes(seeds, reached, setting.progress, "train on the set")
+    with threads_of(setting):
+        return outcomes(seeds, reached, setting.progress, "train on the set")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 import torch
@@ -15,6 +16,10 @@ from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts
 
 __all__ = ["Starts", "Trajectories", "movement_ratio", "paced_ranges"]
+
+
+Drawn = tuple[int, list[int]]
+"""An expert, and its start epochs."""
 
 
 class Trajectories(Protocol):
@@ -31,6 +36,8 @@ class Starts:
     With ``matching.starts=independent`` the image side and the text side of the same expert each
     have an epoch s of their own, so that a set meets sides that are unequally far. With ``paced``
     they also have ranges of their own: see ``paced_ranges``.
+
+    What the next draw will need can be read while other work goes on: see ``prefetch``.
 
     Args:
         store: the trajectories to match.
@@ -65,6 +72,8 @@ class Starts:
             paced_ranges(each, ratio, end - options.expert_epochs)
             for each, end in zip(bounds or options.start_ranges(), ends, strict=True)
         ]
+        self._reader = ThreadPoolExecutor(1, "prefetch")
+        self._ahead: list[tuple[tuple[Drawn, int], Future[tuple[Tensor, Tensor]]]] = []
 
     def draw(
         self, generator: torch.Generator, like: Tensor, phase: int = 0
@@ -76,19 +85,38 @@ class Starts:
             like: gives the device and the type.
             phase: whose range the epochs are drawn from.
         """
+        drawn = self._drawn(generator, phase)
+        for place, (expected, reading) in enumerate(self._ahead):
+            if expected == (drawn, phase):
+                del self._ahead[place]
+                return reading.result()
+        return self.snapshots(*drawn, like, phase)
+
+    def prefetch(self, generator: torch.Generator, like: Tensor, phase: int = 0) -> None:
+        """Begin to read what ``draw`` will need if it gets the same arguments.
+
+        Another draw reads for itself. An error waits for the draw that meets it. At most two
+        pairs are kept: of the draw that comes next and of the one after it.
+        """
+        drawn = self._drawn(generator, phase)
+        reading = self._reader.submit(self.snapshots, *drawn, like, phase)
+        self._ahead = [*self._ahead[-1:], ((drawn, phase), reading)]
+
+    def _drawn(self, generator: torch.Generator, phase: int) -> Drawn:
+        """An expert and the start epochs, one or one for each side."""
         image, text = self.ranges[phase]
         expert = int(torch.randint(self.count, (), generator=generator))
         epochs = [int(torch.randint(*image, (), generator=generator))]
         if self.options.starts != "joint":
             epochs.append(int(torch.randint(*text, (), generator=generator)))
-        return self.snapshots(expert, epochs, like, phase)
+        return expert, epochs
 
     def snapshots(
         self, expert: int, epochs: Sequence[int], like: Tensor, phase: int = 0
     ) -> tuple[Tensor, Tensor]:
         """θ₀ and θ* of one epoch, or of one for each side."""
         runs = [(epoch, epoch + self.options.expert_epochs) for epoch in epochs]
-        found = [self.experts[phase].snapshots(expert, run).to(like) for run in runs]
+        found = [_moved(self.experts[phase].snapshots(expert, run), like) for run in runs]
         if len(found) == 1:
             start, target = found[0]
         else:
@@ -140,3 +168,10 @@ def paced_ranges(
         return first, max(beyond, min(last + 1, first + round(times * (beyond - first))))
 
     return longer(max(1.0, ratio)), longer(max(1.0, 1 / ratio))
+
+
+def _moved(found: Tensor, like: Tensor) -> Tensor:
+    """On the device and of the type of another; to a GPU without waiting for it."""
+    if like.is_cuda:
+        return found.pin_memory().to(like, non_blocking=True)
+    return found.to(like)

@@ -16,11 +16,11 @@ from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
 from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
-from lors.evaluation.evaluate import row_of, set_row
+from lors.evaluation.evaluate import set_row
 from lors.evaluation.recall import chance
-from lors.evaluation.references import full_data, random_pairs
-from lors.evaluation.results import DISTILLED, FULL_DATA, RANDOM_PAIRS, SELECTED, Results, Row
-from lors.evaluation.tuning import rates_label, tune, val_recall, with_rates
+from lors.evaluation.references import REFERENCES, reference_row
+from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
+from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
 from lors.matching import matcher_of
@@ -44,18 +44,17 @@ from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve
 from lors.setting.neighbours import shown_captions
+from lors.setting.threads import threads_of
 from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import DivergedError
 from lors.system.locks import sole_user
-from lors.system.memory import forget_peak_memory, peak_memory
+from lors.system.memory import forget_peak_memory, keeping_freed_memory, peak_memory
 from lors.system.progress import Progress
 from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
 
 __all__ = ["run"]
-
-REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 
 
 def run(
@@ -110,7 +109,12 @@ def run(
     check_trackers(config.trackers)
     with keeping_skipped() as skipped:
         setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
-    logbook = Logbook(out)
+    with threads_of(setting), keeping_freed_memory():
+        return _run(setting, out, wanted, skipped)
+
+
+def _run(setting: Setting, out: Path, wanted: Sequence[str], skipped: Sequence[Skipped]) -> Results:
+    config, logbook = setting.config, Logbook(out)
     forget_peak_memory(setting.device)
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
@@ -130,7 +134,7 @@ def run(
             for name in wanted:
                 if name not in results:
                     results = results.with_row(name, _measure(name, setting, made))
-                    if name == row:  # first, because all rows say that the run has ended
+                    if name not in REFERENCES:  # first: all rows say that the run has ended
                         _write(out / CARD, card(made, results.rows, artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results.content(), indent=2))
             watch.end(made, results.rows)
@@ -179,14 +183,7 @@ def _save(made: DistilledSet, path: Path) -> None:
 
 def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     """One row of the results: a reference, or the set that was made."""
-    config = setting.config
-    if name == FULL_DATA:
-        note = f"nce, {rates_label(config.experts.rates())}"
-        return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
-    if name == RANDOM_PAIRS:
-        reached, best = random_pairs(setting)
-        return row_of(setting, reached, config.distill.budget, note=str(best))
-    return set_row(setting, made)
+    return reference_row(name, setting) if name in REFERENCES else set_row(setting, made)
 
 
 def _distil(
