@@ -188,7 +188,7 @@ def watched(setting: Setting, broken: int | None = None) -> tuple[Starts, Watche
     config = load_config("tiny", ["experts.epochs=9", "matching.max_start_epoch=5"])
     assert isinstance(config.matching, TrajectoryOptions)
     store = Watched(sum(setting.flat.sides), broken)
-    return Starts(store, config.experts, setting.flat, config.matching), store
+    return Starts(store, config.experts, setting.flat, config.matching, 8), store
 
 
 def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Setting) -> None:
@@ -198,7 +198,7 @@ def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Se
         starts.prefetch(generator(key + 1), like)
         found, expected = starts.draw(generator(key), like), plain.draw(generator(key), like)
         assert all(map(torch.equal, found, expected))
-    store = starts.experts
+    (store,) = starts.experts
     assert isinstance(store, Watched)
     assert len(store.reads) == 21  # the first draw, and one ahead of each
     assert sum(thread.startswith("prefetch") for thread, _, _ in store.reads) == 20
@@ -242,8 +242,8 @@ def test_distillation_prefetches_and_ends_with_the_same_bits(
             monkeypatch.setattr(TrajectoryMatcher, "prefetch", lambda *_: None)
         matcher = matcher_of(setting)
         assert isinstance(matcher, TrajectoryMatcher)
-        read = mock.Mock(wraps=matcher.starts.experts)
-        matcher.starts.experts = read
+        read = mock.Mock(wraps=matcher.starts.experts[0])  # without shortcuts, that of all phases
+        matcher.starts.experts = [read] * len(matcher.starts.experts)
         run = Distillation(start_pairs(setting), config, seed=0)
         losses = [run.step(matcher) for _ in range(4)]
         ends.append((losses, run.synthetic.state_dict(), read.snapshots.call_count))
@@ -252,4 +252,5 @@ def test_distillation_prefetches_and_ends_with_the_same_bits(
     assert all(torch.equal(ours[name], plain[name]) for name in plain)
     assert needed == 4 * trajectories
     assert reads - needed <= 1  # where a phase ends, a start of the phase before was expected
+    assert isinstance(matcher, TrajectoryMatcher)
     assert not matcher.starts._ahead
