@@ -27,6 +27,9 @@ CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput"}
 SAFE_LOADERS = {"yaml.SafeLoader", "CSafeLoader", "_Loader"}
 """``_Loader`` is that of ``lors.config``, a ``yaml.SafeLoader`` that knows no aliases."""
 
+PUBLISHED = ROOT / "benchmarks/speed/published.py"
+"""It times how the published code keeps experts, and alone may use these two, on its own files."""
+
 IMPORTED_AS = {
     "open_clip_torch": "open_clip",
     "pillow": "PIL",
@@ -71,7 +74,8 @@ def _of_call(name: str, call: ast.Call) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_source_file_does_nothing_dangerous(path: Path) -> None:
-    assert list(problems(path.read_text("utf-8"))) == []
+    allowed = ["torch.load", "torch.save"] if path == PUBLISHED else []
+    assert sorted(problems(path.read_text("utf-8"))) == allowed
 
 
 def from_lors(source: str) -> Iterator[tuple[str, str]]:
