@@ -32,7 +32,9 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Open site/index.html, or run '$(BIN)/mkdocs serve'"
 
-test: lint types unit
+# Types are checked while tests run; if one of them fails, the other still ends first.
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 types unit
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

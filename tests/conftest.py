@@ -7,6 +7,7 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -20,6 +21,7 @@ from lors.runs.pipeline import run
 from lors.selection import select
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from tests.processes import loaded_processes
 
 # No deadlines, which fail on a busy machine, and the same examples each time.
 hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)
@@ -50,6 +52,19 @@ def interruptible() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_workers() -> Iterator[None]:
+    """Workers start with PyTorch imported, and with one thread each: other tests need the cores.
+
+    Commands in processes of their own, as in ``test_outside.py``, have workers as users have them.
+    """
+    started = SimpleNamespace(get_context=lambda method: loaded_processes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lors.system.workers.multiprocessing", started)
+        patch.setattr("lors.comparison.run._cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session")

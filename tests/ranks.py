@@ -17,19 +17,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from tests.processes import loaded_processes
+
 __all__ = ["run_ranks", "start_ranks", "started_ranks"]
-
-
-def _context() -> ForkServerContext:
-    """Processes that start with all imported: that takes longer than most tests."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "hypothesis", "lors.runs.pipeline"])
-    return context
 
 
 def run_ranks(
@@ -93,7 +87,6 @@ def _start(size: int, target: Callable[..., None], *given: Any) -> list[ForkServ
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {
-        **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "GLOO_SOCKET_IFNAME": "lo",
@@ -102,7 +95,7 @@ def _start(size: int, target: Callable[..., None], *given: Any) -> list[ForkServ
         "LOCAL_WORLD_SIZE": str(size),
     }
     processes = [
-        _context().Process(
+        loaded_processes().Process(
             target=_begin,
             args=({**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}, target, given),
         )
@@ -118,7 +111,6 @@ def _begin(
 ) -> None:
     import torch
 
-    os.environ.clear()  # that of the server is from when it started
     os.environ.update(environment)
     torch.set_num_threads(1)
     target(*given)

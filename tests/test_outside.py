@@ -13,6 +13,7 @@ import pytest
 from lors.cli import main
 from lors.sets.distilled import DistilledSet
 from lors.system.errors import InputError
+from tests.processes import started_command
 
 TOYS = Path(__file__).parent / "outside" / "toys.py"
 QUICK = [
@@ -48,13 +49,22 @@ def lors(
     return found.stdout + found.stderr
 
 
+def quickly(folder: Path, *words: str) -> str:
+    """What a command prints, likewise, in a process that has PyTorch imported."""
+    said = folder / "said"
+    with started_command(said, *words, folder=folder) as process:
+        process.join()
+    assert process.exitcode == 0, said.read_text()
+    return said.read_text()
+
+
 @pytest.fixture(scope="module")
 def made(folder: Path) -> Path:
     """A run with a loss, similarity, matcher, start, head, fitted text trunk and source."""
     own = ["loss=toy-loss", "similarity.kind=toy-similarity", "distill.init=toy-start"]
     own += ["encoder.image_head=toy-head", "encoder.text=toy-words", "encoder.embed_dim=8"]
     own += ["matching.kind=mine", "matching.strength=2", *OWN_DATA]
-    lors(folder, "distill", "tiny", *own, *QUICK, "--no-references", "--plugin", "toys")
+    quickly(folder, "distill", "tiny", *own, *QUICK, "--no-references", "--plugin", "toys")
     return folder / "runs" / "tiny"
 
 
@@ -68,7 +78,7 @@ def test_a_run_uses_things_of_every_kind(made: Path) -> None:
 def test_a_selection_and_a_pretrained_text_trunk_from_outside(folder: Path) -> None:
     text = "encoder.text=toy-letters:latin"
     words = ["select", "toy-selection", "tiny", text, *SMALL, "--no-references"]
-    lors(folder, "--plugin", "toys", *words)
+    quickly(folder, "--plugin", "toys", *words)
     chosen = (folder / "runs" / "tiny-toy-selection" / "selection.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in chosen[1:4]] == ["0", "2", "4"]
 
@@ -95,7 +105,7 @@ def test_a_report_needs_the_plugin_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown = lors(folder, "report", str(made), "--plugin=toys", "--out", "page.html")
+    shown = quickly(folder, "report", str(made), "--plugin=toys", "--out", "page.html")
     assert "The report is page.html" in shown
     monkeypatch.setattr(sys, "argv", ["lors", "report", str(made)])
     with pytest.raises(SystemExit, match="2"):

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
-import subprocess
-import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from lors.cli import app
 from lors.system.errors import InputError
+from tests.processes import started_command
 
 runner = CliRunner()
 
@@ -74,14 +75,21 @@ def test_a_run_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
-def test_serve_serves_until_it_is_interrupted(run: Path, photos: Path) -> None:
+def test_serve_serves_until_it_is_interrupted(run: Path, photos: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said"
     words = ["serve", str(run), str(photos), "--no-browser", "--no-full", "--port", "0"]
-    command = [sys.executable, "-m", "lors", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = next(line for line in process.stdout if "http://" in line)
-        assert "Searching 3 photos at http://127.0.0.1:" in line
-        with urllib.request.urlopen(line.split()[-1]) as page:
+    with started_command(said, *words) as process:
+        while not (address := re.search(r"at (http://127\.0\.0\.1:\S+)\n", shown(said))):
+            assert process.is_alive(), shown(said)
+            time.sleep(0.01)
+        assert "Searching 3 photos at http://127.0.0.1:" in shown(said)
+        with urllib.request.urlopen(address[1]) as page:
             assert b"Search 3 photos" in page.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+        process.join()
+    assert process.exitcode == 0
+
+
+def shown(said: Path) -> str:
+    return said.read_text() if said.exists() else ""

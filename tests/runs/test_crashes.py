@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
-import resource
 import signal
 import subprocess
 import sys
 import time
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -20,28 +20,19 @@ from lors.runs.folders import SET
 from lors.runs.logbook import Logbook
 from lors.runs.pipeline import run
 from lors.system.errors import InputError
+from tests.processes import started_command
 
-SETTINGS = ["distill.iterations=60", "distill.checkpoint_every=50", "distill.evaluate_every=0"]
+SETTINGS = ["distill.iterations=12", "distill.checkpoint_every=10", "distill.evaluate_every=0"]
+
+
+def words(out: Path) -> list[str]:
+    """Those of ``lors distill tiny``."""
+    return ["distill", "tiny", *SETTINGS, "--no-references", "--out", str(out)]
 
 
 def command(out: Path, *options: str) -> list[str]:
-    """``lors distill tiny``, perhaps with options of Python."""
-    words = [sys.executable, *options, "-m", "lors", "distill", "tiny", *SETTINGS]
-    return [*words, "--no-references", "--out", str(out)]
-
-
-def start(out: Path, limit: int | None = None) -> subprocess.Popen[str]:
-    """It in the background, perhaps with a limit on the size of files."""
-    return subprocess.Popen(
-        command(out),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        preexec_fn=None
-        if limit is None
-        else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
+    """It, from the shell, perhaps with options of Python."""
+    return [sys.executable, *options, "-m", "lors", *words(out)]
 
 
 def lines(out: Path) -> int:
@@ -49,9 +40,9 @@ def lines(out: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-def wait_for_iterations(process: subprocess.Popen[str], out: Path, count: int) -> None:
+def wait_for_iterations(process: ForkServerProcess, out: Path, count: int) -> None:
     while lines(out) < count:
-        assert process.poll() is None, process.communicate()
+        assert process.is_alive()
         time.sleep(0.01)
 
 
@@ -75,17 +66,19 @@ def check_it_continues(out: Path, uninterrupted: dict[str, torch.Tensor]) -> Non
 def test_a_run_ended_by_a_signal_continues_to_the_same_bits(
     number: int, code: int, tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
 ) -> None:
-    with start(tmp_path) as process:
-        wait_for_iterations(process, tmp_path, 5)
+    out, said = tmp_path / "run", tmp_path / "said"
+    with started_command(said, *words(out)) as process:
+        wait_for_iterations(process, out, 5)
         with pytest.raises(InputError, match="another process is working"):
-            run(load_config("tiny", SETTINGS), tmp_path, references=False)
-        process.send_signal(number)
-        _, errors = process.communicate()
-    assert process.returncode == code
+            run(load_config("tiny", SETTINGS), out, references=False)
+        assert process.pid is not None
+        os.kill(process.pid, number)
+        process.join()
+    assert process.exitcode == code
     if number != signal.SIGKILL:
-        assert "The same command continues where it stopped" in errors
-        assert Logbook(tmp_path).reached() == lines(tmp_path)  # the step was finished and saved
-    check_it_continues(tmp_path, uninterrupted)
+        assert "The same command continues where it stopped" in said.read_text()
+        assert Logbook(out).reached() == lines(out)  # the step was finished and saved
+    check_it_continues(out, uninterrupted)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -113,7 +106,11 @@ def test_a_run_whose_terminal_is_closed_saves_its_step(
 ) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvpe(sys.executable, command(tmp_path), {**os.environ, "OMP_NUM_THREADS": "1"})
+        code = "import sys; from tests.processes import slow_command; slow_command(sys.argv[1:])"
+        root = str(Path(__file__).parents[2])
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+        os.execvpe(sys.executable, [sys.executable, "-c", code, *words(tmp_path)], environment)
     while lines(tmp_path) < 5:
         os.read(terminal, 4096)  # what it shows; ends with an error if it does
     os.close(terminal)
@@ -126,25 +123,26 @@ def test_a_run_whose_terminal_is_closed_saves_its_step(
 def test_a_full_disk_is_a_sentence_and_the_last_good_state_stays(
     tmp_path: Path, uninterrupted: dict[str, torch.Tensor]
 ) -> None:
-    with start(tmp_path) as process:
-        wait_for_iterations(process, tmp_path, 5)
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
-    before = Logbook(tmp_path).reached()
-    smaller = (tmp_path / "checkpoint.safetensors").stat().st_size // 2
-    with start(tmp_path, limit=smaller) as process:
-        _, errors = process.communicate()
-    assert process.returncode == 1
-    assert "What was saved before is whole" in errors
-    assert "Traceback" not in errors
-    assert Logbook(tmp_path).reached() == before
-    check_it_continues(tmp_path, uninterrupted)
+    out, said = tmp_path / "run", tmp_path / "said"
+    with started_command(said, *words(out)) as process:
+        wait_for_iterations(process, out, 5)
+        process.terminate()
+        process.join()
+    before = Logbook(out).reached()
+    smaller = (out / "checkpoint.safetensors").stat().st_size // 2
+    with started_command(said, *words(out), file_size=smaller) as process:
+        process.join()
+    assert process.exitcode == 1
+    assert "What was saved before is whole" in said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert Logbook(out).reached() == before
+    check_it_continues(out, uninterrupted)
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with start(tmp_path / "file" / "run") as process:
-        _, errors = process.communicate()
-    assert process.returncode in (1, 2)
-    assert "error: " in errors
-    assert "Traceback" not in errors
+    with started_command(tmp_path / "said", *words(tmp_path / "file" / "run")) as process:
+        process.join()
+    assert process.exitcode in (1, 2)
+    assert "error: " in (tmp_path / "said").read_text()
+    assert "Traceback" not in (tmp_path / "said").read_text()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from lors.comparison.remaining import remaining
 from lors.comparison.render import Block, Entry, Line, latex, markdown, marked
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
@@ -81,12 +82,14 @@ class Reference(Value):
         columns: labels.
         recall: of networks trained on the full data.
         chances: recalls of a random ranking.
+        taught: of networks that all experts together taught on the full data; None: not measured.
     """
 
     rows: list[str]
     columns: list[str]
     recall: Recalls | MeanRecall
     chances: Chance | None = None
+    taught: Recalls | MeanRecall | None = None
 
     @property
     def mean(self) -> float:
@@ -168,7 +171,11 @@ def write_results(
             "Peak memory, in GB": "gigabytes",
         }
         blocks += [(heading, lines(table, records, cost)) for heading, cost in costs.items()]
-    artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
+    tables = {}
+    if shown := remaining(table, records, references):
+        tables["What remains under controls"] = shown
+    page = markdown(table.title, columns, blocks, notes, tables)
+    artifacts.write_text(out / "table.md", page)
     artifacts.write_text(out / "table.tex", latex(table.title, columns, every, notes))
 
 
@@ -229,4 +236,6 @@ def reference_note(reference: Reference, table: Table) -> str:
     belongs = ((reference.rows, table.rows), (reference.columns, table.columns))
     where = [", ".join(mine) for mine, every in belongs if len(mine) < len(every)]
     which = f" ({'; '.join(where)})" if where else ""
-    return f"Full data{which}: mean recall {reference.recall.mean}."
+    taught = reference.taught
+    note = f"Full data{which}: mean recall {reference.recall.mean}"
+    return note + (f"; taught by the experts: {taught.mean}." if taught is not None else ".")

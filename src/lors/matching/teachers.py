@@ -8,7 +8,7 @@ from torch import Tensor
 from lors.experts import experts_of
 from lors.setting import Setting
 
-__all__ = ["Teachers"]
+__all__ = ["Teachers", "noised"]
 
 
 class Teachers:
@@ -22,20 +22,30 @@ class Teachers:
 
     def __init__(self, setting: Setting) -> None:
         config, store = setting.config.experts, experts_of(setting)
-        self.flat, self.network = setting.flat, setting.model("teacher")
-        like = next(self.network.parameters())
         late = [epoch for epoch in store.kept(0) if epoch >= config.epochs / 2]
-        self.thetas = [
-            store.snapshots(expert, late).mean(0).to(like) for expert in range(config.count)
-        ]
+        self.dtype = setting.dtype
+        self.networks = [setting.model("teacher") for _ in range(config.count)]
+        for expert, network in enumerate(self.networks):
+            setting.flat.load(store.snapshots(expert, late).mean(0), network)
 
     @torch.no_grad()
     def cosines(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Between all images and texts. Shapes: (m, …), (m, …) -> (m, m)"""
-        total = torch.zeros(())
-        for theta in self.thetas:
-            self.flat.load(theta, self.network)
-            total = total.to(theta) + (
-                self.network.embed_images(inputs) @ self.network.embed_texts(texts).T
-            )
-        return total / len(self.thetas)
+        total = inputs.new_zeros(len(inputs), len(texts), dtype=self.dtype)
+        for each in self.networks:
+            total.addmm_(each.embed_images(inputs), each.embed_texts(texts).T)
+        return total / len(self.networks)
+
+
+def noised(inputs: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
+    """Inputs with normal noise; tokens stay as they are.
+
+    >>> noised(torch.zeros(2, 2), 0.5, torch.Generator().manual_seed(0)).abs().max() > 0
+    tensor(True)
+    >>> noised(torch.zeros(2, 2), 0.0, torch.Generator()).abs().max()
+    tensor(0.)
+    """
+    if not deviation or not inputs.is_floating_point():
+        return inputs
+    noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
+    return inputs + deviation * noise.to(inputs)
