@@ -19,6 +19,7 @@ from lors.comparison import load_table, own_table
 from lors.config import load_config
 from lors.config.names import LOSSES, STARTS
 from lors.runs.pipeline import run
+from tests.published import low_rank, written
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -44,7 +45,8 @@ SCRIPTS = found(r"(?:^|`)python ((?:-m )?(?:[a-z]+[./]).*?)(?:\s+#.*)?(?:`|$)")
 TARGETS = found(r"(?:^|`)make ([a-z]+)(?=[`\s])")
 GROUP: Any = typer.main.get_command(app)
 
-OWN_TESTS = ("docs/guide/python.md", "docs/guide/training-loop.md", "docs/guide/data.md")
+THEIRS = "docs/guide/other-peoples-sets.md"
+OWN_TESTS = ("docs/guide/python.md", "docs/guide/training-loop.md", "docs/guide/data.md", THEIRS)
 """Pages whose code has a test of its own, below; that of extending.md is test_extending.py."""
 OTHERS = [
     name
@@ -107,6 +109,20 @@ def test_the_page_on_python_runs(
     assert names["found"].mean("hindsight") > names["found"].mean("random")
     assert names["reached"].mean > 5 * 5.3  # of 100 pairs, chance finds (1 + 5 + 10) / 3 %
     assert "keeps its promises" in capsys.readouterr().out
+
+
+def test_the_page_on_other_peoples_sets_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a small set of made-up numbers and the built-in scenes."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "distilled_3000.pt", low_rank())
+    (code,) = blocks(THEIRS)
+    like, data = "flickr30k-lors-100-published", "data.root=flickr30k"
+    assert like in code
+    assert data in code
+    exec(code.replace(like, "tiny").replace(data, "encoder.text_dim=12"), {})
+    assert "distilled set, best on test (legacy)" in capsys.readouterr().out
 
 
 def test_the_page_on_own_loops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,14 @@ def measured(path: Path, images: np.ndarray, texts: np.ndarray) -> float:
     return row.mean - saved.recall.ir1.mean
 
 
+def imported(theirs: Path, out: Path) -> float:
+    found: lors.DistilledSet = lors.import_set(theirs, like="demo", alpha=3)
+    lors.export_published(found, out / "back.pt")
+    store = lors.import_experts([theirs], "demo", out / "experts", {"experts.epochs": 2})
+    judged: lors.Results = lors.judge(theirs, "demo", ["evaluate.seeds=2"], references=False)
+    return judged.distilled.mean + len(store.missing(1))
+
+
 def compared(images: np.ndarray, texts: np.ndarray, method: lors.Method) -> lors.Comparison:
     found: lors.Comparison = lors.compare(
         images, texts, methods=["random", "user-means", method], pairs=[5, 10], seeds=2

@@ -26,8 +26,13 @@ from lors.training import Batch
 
 __all__ = ["ratios"]
 
-NETWORKS = (("nf_resnet_tiny", 32), ("vit_tiny_patch16_224", 64), ("nf_resnet26", 64))
-"""Smooth and small, smooth and larger, with ReLUs; and the side of their images."""
+NETWORKS = (
+    ("nf_resnet_tiny", 32, 20),
+    ("vit_tiny_patch16_224", 64, 20),
+    ("nf_resnet26", 64, 20),
+    ("nfnet_l0", 128, 8),
+)
+"""Smooth and small, smooth and larger, with ReLUs, the paper's; the side of images, and m."""
 
 
 class Problem:
@@ -143,16 +148,13 @@ def reference(inner: Inner, carry: bool) -> list[Batch]:
 
 
 def ratios(
-    rounds: int,
-    networks: Sequence[tuple[str, int]] = NETWORKS,
-    pairs: int = 20,
-    steps: int = 1,
+    rounds: int, networks: Sequence[tuple[str, int, int]] = NETWORKS, steps: int = 1
 ) -> list[Ratio]:
     """Each network with each derivative, for TESLA's gradient and the exact one."""
     lines = []
-    for image, size in networks:
+    for network in networks:
         for gradient in ("tesla", "exact"):
-            lines += _lines(rounds, (image, size, pairs, steps), gradient)
+            lines += _lines(rounds, (*network, steps), gradient)
     return lines
 
 

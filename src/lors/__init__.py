@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from lors.sets.loading import ClipLoss
     from lors.sets.synthetic import SyntheticPairs
     from lors.setting import Setting
+    from lors.share.importing import import_experts, import_set
+    from lors.share.judging import judge
     from lors.share.load import load
+    from lors.share.published import export_published
     from lors.share.retriever import Retriever
     from lors.share.search import search
     from lors.show.report import write_report
@@ -60,7 +63,11 @@ __all__ = [
     "distill",
     "evaluate",
     "evaluate_set",
+    "export_published",
     "image_trunk",
+    "import_experts",
+    "import_set",
+    "judge",
     "load",
     "load_config",
     "loss",
@@ -97,7 +104,11 @@ _HOMES = {
     "distill": "runs.distill",
     "evaluate": "evaluation.evaluate",
     "evaluate_set": "evaluation.evaluate",
+    "export_published": "share.published",
     "image_trunk": "encoders.own_by_name",
+    "import_experts": "share.importing",
+    "import_set": "share.importing",
+    "judge": "share.judging",
     "load": "share.load",
     "load_config": "config",
     "loss": "config.registering",

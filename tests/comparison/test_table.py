@@ -71,6 +71,15 @@ def test_the_main_table_has_every_system_of_the_paper_on_one_budget() -> None:
         assert cell.config.data.source == "flickr30k"
 
 
+@pytest.mark.parametrize("name", sorted(PAPER))
+def test_what_stands_beside_the_papers_numbers_is_in_the_published_reading(name: str) -> None:
+    for cell in load_table(name).cells([0]):
+        assert cell.config.loss.endswith("-published"), cell.name
+        assert cell.config.experts.loss == "nce-published"
+        assert cell.config.evaluate.reading == "published"
+        assert cell.config.encoder.text_head == "mlp-published"
+
+
 def test_cells_with_one_configuration_share_a_run() -> None:
     cells = load_table("cross-architecture", "small").cells([0])
     assert sorted(len(run) for run in _runs(cells)) == [3, 3]

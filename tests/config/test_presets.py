@@ -177,27 +177,59 @@ def test_expected_recall_of_lors_is_the_papers_own_mean(dataset: str, pairs: int
 def test_published_presets_differ_where_the_code_does(dataset: str, pairs: int) -> None:
     paper = load_config(f"{dataset}-lors-{pairs}")
     published = load_config(f"{dataset}-lors-{pairs}-published")
-    half = {
-        "experts.rate: 0.05, not 0.1",
-        "distill.inner_rate: 0.05, not 0.1",
-        "distill.learning_rates.rates: 0.0025, not 0.01",
+    every = {
+        "loss: wbce-published, not wbce",
+        "data.augment: True, not False",
+        "data.clean_captions: True, not False",
+        "encoder.text_head: mlp-published, not linear",
+        "encoder.normalisation: clip, not trunk",
+        "experts.loss: nce-published, not nce",
+        "experts.drop_last: True, not False",
+        "matching.drop_last: True, not False",
+        "evaluate.reading: published, not paper",
+        "evaluate.epochs: 101, not 100",
+        "evaluate.checks: 11, not 10",
+        "evaluate.legacy: True, not False",
+        "evaluate.tried_losses: ['nce-published', 'wbce-published'], not ['nce', 'wbce']",
     }
-    every = {"encoder.text_head: mlp, not linear", "data.augment: True, not False"} | half
-    if dataset == "flickr30k":
-        every.add("matching.ratio: separate, not merged")
+    start = "distill.augment_start: True, not False"
+    ratio = {"flickr30k": "separate", "coco": "merged-published"}[dataset]
+    every.add(f"matching.ratio: {ratio}, not merged")
     meant = {
-        ("flickr30k", 500): every | {"matching.batch_size: 40, not 20"},
-        ("coco", 200): every | {"distill.iterations: 2000, not 3000"},
+        ("flickr30k", 500): every | {start, "matching.batch_size: 40, not 20"},
+        ("coco", 200): every | {start, "distill.iterations: 2000, not 3000"},
         ("coco", 500): {
-            "encoder.text_head: mlp, not linear",
-            "encoder.temperature: 0.1, not 0.07",
+            *every,
+            "matching.temperature: 0.1, not None",
             "similarity.rank: 40, not 20",
             "matching.batch_size: 30, not 20",
-            *half,
         },
-    }.get((dataset, pairs), every)
+    }.get((dataset, pairs), every | {start})
     assert set(difference(settings(paper), settings(published))) == meant
     assert published.expected == paper.expected
+
+
+@sets
+def test_published_presets_have_the_rates_of_the_published_launch_scripts(
+    dataset: str, pairs: int
+) -> None:
+    """They go with its halved losses, and so does the weight decay."""
+    config = load_config(f"{dataset}-lors-{pairs}-published")
+    assert (config.experts.rates(), config.distill.inner_rate) == ((0.1, 0.1), 0.1)
+    assert config.distill.learning_rates.rates == 0.01
+    assert (config.evaluate.momentum, config.evaluate.weight_decay) == (0.9, 0.0005)
+    assert config.encoder.temperature == 0.07
+
+
+def test_methods_have_the_reading_of_the_preset() -> None:
+    for name in ("mtt-vl", "lors-ence", "lors-bce", "tesla-wbce", "dc"):
+        paper, published = (
+            load_config(f"flickr30k-lors-100{reading}", method=name).loss
+            for reading in ("", "-published")
+        )
+        assert published == f"{paper}-published"
+    asked = load_config("flickr30k-lors-100-published", ["loss=wbce"])
+    assert asked.loss == "wbce"  # whoever says so gets it
 
 
 @sets

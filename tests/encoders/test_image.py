@@ -6,8 +6,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from lors.config import load_config
 from lors.encoders import image
-from lors.encoders.image import image_trunk, normalisation
+from lors.encoders.image import feature_size, image_trunk, normalisation, trunk_key
+from lors.setting import setting_of
 from lors.system.errors import InputError
 
 
@@ -22,6 +24,31 @@ def test_the_default_trunk_is_small_and_norm_free() -> None:
 def test_any_timm_model_gives_pooled_features(name: str) -> None:
     trunk = image_trunk(name, None, 64).eval()
     assert trunk(torch.zeros(1, 3, 64, 64)).shape == (1, trunk.num_features)
+
+
+def test_a_trunk_may_give_logits_and_take_pixels_as_a_clip_does() -> None:
+    plain = image_trunk("nf_resnet_tiny", None, 32)
+    published = image_trunk("nf_resnet_tiny", None, 32, "clip", "logits")
+    assert normalisation(plain) == ((0.5,) * 3, (0.25,) * 3)
+    mean, std = normalisation(published)
+    assert (mean[0], std[2]) == (0.48145466, 0.27577711)
+    assert published(torch.zeros(2, 3, 32, 32)).shape == (2, feature_size(published)) == (2, 1000)
+    keys = {trunk_key("nf_resnet_tiny", None, 32, *how) for how in ((), ("clip",))}
+    keys.add(trunk_key("nf_resnet_tiny", None, 32, "trunk", "logits"))
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("scope", ["image", "heads"])
+def test_a_dual_encoder_has_what_the_trunk_takes_and_gives(scope: str) -> None:
+    settings = ["encoder.normalisation=clip", "encoder.image_outputs=logits"]
+    setting = setting_of(load_config("tiny", [*settings, f"encoder.scope={scope}"]))
+    model = setting.flat.model if scope == "image" else None
+    if model is None:  # frozen: the features themselves
+        assert setting.features("val").shape[1] == 1000
+        return
+    assert model.mean[0] == 0.48145466
+    assert model.image(torch.zeros(1, 3, 16, 16)).shape == (1, 1000)
+    assert model.text(torch.zeros(1, setting.text_trunk.dim)).shape == (1, 1000)
 
 
 def test_weights_are_read_from_a_local_file(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from itertools import islice
 import numpy as np
 import torch
 
+from lors.config import load_config
+from lors.encoders import DualEncoder, build_dual_encoder
 from lors.experts import train_expert
+from lors.experts.of_setting import expert_origin
 from lors.losses import nce
-from lors.setting import Setting
+from lors.setting import Setting, setting_of
 
 
 def expert(setting: Setting, number: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -64,3 +67,51 @@ def test_training_that_was_cut_short_goes_on_to_the_same_bits(setting: Setting) 
     begun = list(islice(train_expert(setting.model("expert", 0), *given), 2))
     again = list(train_expert(setting.model("another"), *given, begun))
     assert torch.equal(torch.stack([snapshot.theta for snapshot in again]), whole)
+
+
+def test_the_published_loss_at_twice_the_rate_makes_the_same_steps(setting: Setting) -> None:
+    config = setting.config.experts
+    given = (setting.real["train"], setting.config.data, 0)
+    ends = []
+    for loss, rate in (("nce", config.rate), ("nce-published", 2 * config.rate)):
+        ours = config.model_copy(update={"loss": loss, "rate": rate, "epochs": 1})
+        real, data, number = given
+        ends.append(list(train_expert(setting.model("e"), real, ours, data, number))[-1].theta)
+    torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-6)
+
+
+def test_only_full_batches_if_asked_for(setting: Setting) -> None:
+    real = setting.real["train"]
+    size = len(real) // 2 - 1
+    sizes = [
+        [len(index) for index, *_ in real.epoch(setting.flat.model, size, "one", False, 0, **how)]
+        for how in ({}, {"drop_last": True})
+    ]
+    assert sizes[0][:2] == sizes[1] == [size, size]
+    assert len(sizes[0]) == 3
+
+
+def test_experts_train_with_dropout_and_go_on_to_the_same_bits(setting: Setting) -> None:
+    encoder = setting.config.encoder.model_copy(update={"text_head": "mlp-published"})
+    given = (setting.real["train"], setting.config.experts, setting.config.data, 0)
+
+    def model(head: str) -> DualEncoder:
+        config = encoder.model_copy(update={"text_head": head})
+        return build_dual_encoder(config, setting.frozen, 0)
+
+    whole = list(train_expert(model("mlp-published"), *given))
+    plain = list(train_expert(model("mlp"), *given))
+    assert torch.equal(whole[0].theta, plain[0].theta)
+    assert not torch.equal(whole[1].theta, plain[1].theta)
+    again = list(train_expert(model("mlp-published"), *given, whole[:2]))
+    assert torch.equal(whole[-1].theta, again[-1].theta)
+
+
+def test_experts_of_earlier_versions_are_still_found(setting: Setting) -> None:
+    """What they were never asked is no part of what they depend on, unless it is not the usual."""
+    origin = expert_origin(setting)
+    later = {"loss", "drop_last", "normalisation", "image_outputs", "clean_captions"}
+    assert not later & {name for part in ("experts", "encoder", "data") for name in origin[part]}
+    changes = ["experts.loss=nce-published", "experts.drop_last=true", "data.clean_captions=true"]
+    for change in [*changes, "encoder.normalisation=clip", "encoder.image_outputs=logits"]:
+        assert expert_origin(setting_of(load_config("tiny", [change]))) != origin

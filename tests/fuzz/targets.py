@@ -35,6 +35,7 @@ from lors.similarity import LowRank
 from lors.system.progress import Silent
 from tests.fuzz import mutate
 from tests.fuzz.folder_targets import FOLDER_TARGETS
+from tests.fuzz.published_targets import PUBLISHED_TARGETS
 from tests.fuzz.run_targets import RUN_TARGETS
 from tests.fuzz.target import Target
 
@@ -315,4 +316,5 @@ TARGETS = {
     "configuration": Target("config.yaml", make_configs, (swap_in_yaml,), read_config, share=0.05),
     **FOLDER_TARGETS,
     **RUN_TARGETS,
+    **PUBLISHED_TARGETS,
 }

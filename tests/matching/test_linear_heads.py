@@ -32,7 +32,7 @@ def gradients(*overrides: str) -> dict[str, torch.Tensor]:
     return {**found, "loss": torch.tensor(loss)}
 
 
-@pytest.mark.parametrize("ratio", ["merged", "separate"])
+@pytest.mark.parametrize("ratio", ["merged", "separate", "merged-published"])
 @pytest.mark.parametrize("gradient", ["exact", "tesla"])
 @pytest.mark.parametrize("loss", ["wbce", "ence"])
 def test_it_equals_the_recursion_over_parameters(gradient: str, ratio: str, loss: str) -> None:

@@ -101,7 +101,10 @@ def test_exact_equals_unrolled(loss: str, ratio: str) -> None:
         assert relative_error(ours[name], reference[name]) < 1e-8, name
 
 
-@pytest.mark.parametrize(("derivative", "error"), [("forward", 1e-8), ("central", 1e-5)])
+@pytest.mark.parametrize(
+    ("derivative", "error"),
+    [("forward", 1e-8), ("central", 1e-5), ("one-sided", 1e-4), ("kept", 1e-8)],
+)
 @pytest.mark.parametrize("way", [exact, tesla])
 def test_every_derivative_gives_the_same(
     way: Callable[[Inner], MetaGradient], derivative: str, error: float

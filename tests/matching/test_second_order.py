@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lors.config import EncoderConfig
 from lors.encoders import FlatModel, Frozen, build_dual_encoder
 from lors.losses import wbce
-from lors.matching.fitting import fitting_derivative, kept_bytes, relative_error
-from lors.matching.second_order import DERIVATIVES, forward
+from lors.matching.fitting import (
+    fitting_derivative,
+    fitting_one_sided,
+    kept_bytes,
+    relative_error,
+)
+from lors.matching.kinks import BranchesDifferError
+from lors.matching.second_order import DERIVATIVES, forward, one_sided
 from lors.training import Batch
 
 
@@ -99,6 +107,80 @@ def test_differences_are_right_with_kinks_that_are_kept_to(image: str) -> None:
     assert network.fitting(with_theta=True) == "one-sided"
 
 
+@pytest.mark.parametrize("with_theta", [False, True])
+def test_operations_that_change_are_noticed(with_theta: bool) -> None:
+    """A network whose operations depend on its numbers is never differenced in silence."""
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        x = theta * batch.inputs
+        return (x.relu() if x.detach().sum().item() > 1 else x.abs().relu()).square().sum()
+
+    theta = torch.full((2,), 0.5).requires_grad_()
+    batch = Batch(torch.ones(2).requires_grad_(), torch.ones(1), torch.ones(1))
+    direction = torch.full((2,), 1.0)
+    with pytest.raises(BranchesDifferError, match=r"set matching\.derivative"):
+        one_sided(loss, theta, batch, with_theta, 1e-2).product(direction)
+    assert fitting_one_sided(loss, theta, batch, direction)[1] == math.inf
+    assert fitting_derivative(loss, theta, batch, direction, with_theta)[0] == "double"
+
+
+def test_an_operation_with_one_derivative_is_differenced() -> None:
+    """Torch has no second derivative of a hardsigmoid."""
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        return (F.hardsigmoid(theta) * batch.inputs).square().sum()
+
+    theta = torch.tensor([-4.0, -1.0, 2.0, 5.0])
+    inputs = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    batch = Batch(inputs.requires_grad_(), torch.ones(1), torch.ones(1))
+    name, way = fitting_derivative(loss, theta, batch, torch.ones(4), True)
+    assert name == "one-sided"
+    found = way(loss, theta, batch, True).product(torch.ones(4))
+    # Between -3 and 3, ℓ = Σ ((θ + 3) x / 6)²
+    expected = torch.tensor([0.0, 2 / 36 * 4, 2 / 36 * 9, 0.0])
+    torch.testing.assert_close(found.theta, expected, rtol=0.01, atol=1e-3)
+
+
+def test_noise_is_noticed() -> None:
+    """Dropout that never sleeps: no second pass repeats the first, so its graph is kept."""
+
+    def loss(theta: Tensor, batch: Batch) -> Tensor:
+        return F.dropout(theta * batch.inputs, training=True).square().sum()
+
+    torch.manual_seed(0)
+    batch = Batch(torch.ones(50).requires_grad_(), torch.ones(1), torch.ones(1))
+    fitting = fitting_derivative(loss, torch.ones(50), batch, torch.ones(50), True, graphs=1e9)
+    assert fitting[0] == "kept"
+
+
+@pytest.mark.parametrize("way", ["one-sided", "kept"])
+def test_passes_are_not_repeated(way: str) -> None:
+    """One pass forward for g, and at most one more for the derivative."""
+    calls = []
+
+    def counted(theta: Tensor, batch: Batch) -> Tensor:
+        calls.append(1)
+        return cubic(theta, batch)
+
+    batch = Batch(torch.ones(3).requires_grad_(), torch.ones(3), torch.ones(1))
+    visit = DERIVATIVES[way](counted, torch.ones(3), batch, True)
+    assert len(calls) == 1
+    visit.product(torch.ones(3))
+    assert len(calls) == (2 if way == "one-sided" else 1)
+
+
+def test_a_trial_is_short() -> None:
+    calls = []
+
+    def counted(theta: Tensor, batch: Batch) -> Tensor:
+        calls.append(1)
+        return cubic(theta, batch)
+
+    batch = Batch(*(torch.ones(3).requires_grad_() for _ in range(3)))
+    fitting_derivative(counted, torch.ones(3), batch, torch.ones(3), True)
+    assert len(calls) <= 8
+
+
 def test_kinks_that_are_not_known_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then graphs are kept if they fit; else small networks get double backward, large forward."""
     monkeypatch.setattr("lors.matching.kinks.KINKS", {})
@@ -121,7 +203,7 @@ def test_an_operation_without_forward_mode_gets_double_backward(
         @staticmethod
         def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
             ctx.save_for_backward(x)
-            return x.clamp(min=0)
+            return x * torch.heaviside(x, x.new_zeros(()))  # not known as an operation with kinks
 
         @staticmethod
         def backward(ctx: torch.autograd.function.FunctionCtx, *slopes: Tensor) -> Tensor:

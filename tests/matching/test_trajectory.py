@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,9 @@ from lors.matching.trajectory import TrajectoryMatcher, distance_ratio
 from lors.runs import checkpoints
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
+from lors.system.errors import InputError
 from lors.system.seeding import generator
+from lors.training import Batch
 
 
 def test_ratio_by_hand() -> None:
@@ -79,6 +82,8 @@ def test_the_network_decides_how_second_derivatives_are_made() -> None:
     assert isinstance(kinked, partial)
     assert kinked.keywords["kinks"]
     assert made("matching.autocast=true") is kept
+    with pytest.raises(InputError, match="is wrong by"):
+        made("matching.autocast=true", "matching.derivative=one-sided")
     assert made("matching.autocast=true", "matching.memory=0") not in (kept, derivative)
 
 
@@ -132,3 +137,33 @@ def test_phases_learn_their_own_pairs_one_after_the_other(tmp_path: Path) -> Non
     for _ in range(3):
         resumed.step(matcher)
     assert torch.equal(resumed.synthetic.images, whole.synthetic.images)
+
+
+def test_the_inner_steps_may_have_a_temperature_of_their_own() -> None:
+    """Experts and evaluation keep that of the encoder."""
+
+    def loss(*settings: str) -> float:
+        setting = setting_of(load_config("tiny", settings))
+        matcher = matcher_of(setting)
+        assert setting.flat.model.temperature == setting.model("evaluation").temperature == 0.07
+        return matcher.backward(start_pairs(setting), generator(0))
+
+    assert loss() == loss("matching.temperature=0.07") != loss("matching.temperature=0.1")
+
+
+def test_inner_batches_may_all_be_full() -> None:
+    setting = setting_of(load_config("tiny", ["matching.batch_size=3", "matching.steps=4"]))
+    pairs, sizes = start_pairs(setting), []
+    assert len(pairs) % 3
+    gather = pairs.gather
+
+    def noting(indices: list[torch.Tensor], *rest: Any) -> list[Batch]:
+        sizes.append([len(index) for index in indices])
+        return gather(indices, *rest)
+
+    pairs.gather = noting  # type: ignore[method-assign, assignment]
+    for drop_last in (False, True):
+        options = setting.config.matching.model_copy(update={"drop_last": drop_last})
+        TrajectoryMatcher(setting, options).backward(pairs, generator(0))  # type: ignore[arg-type]
+    assert min(sizes[0]) < 3
+    assert sizes[1] == [3] * 4

@@ -95,10 +95,11 @@ def test_a_run_continues_with_another_number_of_ranks(kind: str, tmp_path: Path)
 def test_ranks_that_divide_every_batch_equal_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = [*SLOW, "matching.derivative=double"]  # differences would magnify rounding
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of four"))
-    run_ranks(4, distilled, tmp_path / "four", SLOW, False, True)
+    run_ranks(4, distilled, tmp_path / "four", settings, False, True)
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of one"))
-    distilled(str(tmp_path / "one"), SLOW)
+    distilled(str(tmp_path / "one"), settings)
     files = [sorted((tmp_path / f"home of {n}").glob("experts/*/*.safetensors")) for n in NAMES]
     for ours, theirs in zip(*files, strict=True):
         found, expected = (load(path, "trajectory")[1] for path in (ours, theirs))

@@ -241,11 +241,11 @@ def test_rows_are_kept_as_they_come(
         raise MemoryError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("lors.runs.pipeline.random_pairs", dies)
+        patch.setattr("lors.evaluation.references.random_pairs", dies)
         with pytest.raises(MemoryError):
             run(tiny, tmp_path)
     assert set(saved_results(tmp_path).rows) == {"full data"}
-    monkeypatch.setattr("lors.runs.pipeline.full_data", dies)
+    monkeypatch.setattr("lors.evaluation.references.full_data", dies)
     assert list(run(tiny, tmp_path).rows) == ["full data", "random pairs", "distilled set"]
 
 

@@ -75,3 +75,15 @@ def test_a_setting_works_on_pairs_that_are_given() -> None:
     assert start_pairs(features).images.shape[1:] == (20,)
     with pytest.raises(InputError, match="no pixels"):
         Setting(config, pairs=given(pixels=False))
+
+
+def test_captions_are_cleaned_if_asked_for(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lors.setting.setting.embed_once", lambda trunk, words, _: list(words))
+    split = Split(np.zeros((1, 2)), ("A (red) dog!", " ".join("ab" * 40)), np.zeros(2), "")
+    given = altered(setting, pairs=Decoded("", {"val": split}))
+    assert given.texts("val") == list(split.captions)
+    data = setting.config.data.model_copy(update={"clean_captions": True})
+    given.config = setting.config.model_copy(update={"data": data})
+    assert given.texts("val") == ["a red dog", " ".join("ab" * 15)]

@@ -21,6 +21,15 @@ def test_real_pairs_do_not_depend_on_how_many_the_similarity_leaves() -> None:
     assert torch.equal(few.images, many.images[: len(few)])
 
 
+def test_photos_that_pairs_start_as_may_be_augmented() -> None:
+    plain, augmented = made(), made("distill.augment_start=true")
+    assert torch.equal(plain.texts, augmented.texts)
+    assert not torch.equal(plain.images, augmented.images)
+    assert torch.equal(augmented.images, made("distill.augment_start=true").images)
+    with pytest.raises(InputError, match=r"set distill\.augment_start=false"):
+        load_config("features", ["distill.augment_start=true"])
+
+
 def test_replicas_come_in_twos() -> None:
     pairs = made("distill.init=replicas", "similarity.kind=identity")
     assert torch.equal(pairs.images[::2], pairs.images[1::2])

@@ -16,7 +16,17 @@ from typer.core import TyperGroup
 from lors.system.errors import printable
 from lors.system.stopping import INTERRUPTED
 
-__all__ = ["Changes", "Overrides", "Source", "app", "console", "end_interrupted", "without_plugins"]
+__all__ = [
+    "Alpha",
+    "Changes",
+    "Like",
+    "Overrides",
+    "Source",
+    "app",
+    "console",
+    "end_interrupted",
+    "without_plugins",
+]
 
 
 PLUGIN, HELP, WORDS = "--plugin", "lors.help", "lors.words"
@@ -164,4 +174,17 @@ Changes = Annotated[
         help="Settings that replace those saved with it, e.g. data.root=/elsewhere.",
         show_default=False,
     ),
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONFIG",
+        help="The preset or YAML file that a set of another project was made with, e.g. "
+        "flickr30k-lors-100-published. Its file is then opened, as tensors alone.",
+        autocompletion=_presets,
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="α of S = diag(ω) + (α/r) L Rᵀ, where the file does not tell it."),
 ]

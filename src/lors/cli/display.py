@@ -34,28 +34,44 @@ STARTED = time.monotonic()
 
 def results_table(rows: Mapping[str, Row]) -> Table:
     """Recalls on the test split, one column per set: mean ± deviation over networks."""
-    from lors.evaluation.results import CHANCE, TITLE, chance_of, other_readings
-    from lors.evaluation.statistic import LABELS
+    from lors.evaluation.results import (
+        CHANCE,
+        TITLE,
+        chance_of,
+        other_readings,
+        row_readings,
+    )
+    from lors.evaluation.statistic import LABELS, size_label
 
     table = Table("", title=TITLE)
-    for name in rows:
-        table.add_column(name, justify="right")
+    columns = [
+        (reading, row, recalls)
+        for name, row in rows.items()
+        for reading, recalls in row_readings(name, row).items()
+    ]
+    for reading, _, _ in columns:
+        table.add_column(reading, justify="right")
     least = chance_of(rows)
     if least is not None:
         table.add_column(CHANCE, justify="right")
-    table.add_row("pairs", *(f"{row.pairs:,}" for row in rows.values()))
-    table.add_row("storage in pairs", *(f"{row.storage:,.2f}" for row in rows.values()))
-    table.add_row("trained with", *(row.note for row in rows.values()), end_section=True)
+    table.add_row("pairs", *(f"{row.pairs:,}" for _, row, _ in columns))
+    table.add_row("storage in pairs", *(f"{row.storage:,.2f}" for _, row, _ in columns))
+    sizes = ["" if row.bytes is None else size_label(row.bytes) for _, row, _ in columns]
+    if any(sizes):
+        table.add_row("storage in bytes", *sizes)
+    notes = (row.note if reading in rows else "" for reading, row, _ in columns)
+    table.add_row("trained with", *notes, end_section=True)
     for label in LABELS:
         table.add_row(
             label,
-            *(str(row.recall.by_label()[label]) for row in rows.values()),
+            *(str(recalls.by_label()[label]) for _, _, recalls in columns),
             *([] if least is None else [f"{least.by_label()[label]:.1f}"]),
             style="bold" if label == "mean" else "",
             end_section=label in ("IR@10", "TR@10", "mean"),
         )
     for title, means in other_readings(rows).items():
-        table.add_row(title, *map(str, means.values()))
+        shown = (str(means[name]) if name in means else "" for name, _, _ in columns)
+        table.add_row(title, *shown)
     return table
 
 

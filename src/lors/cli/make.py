@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lors.cli.app import Changes, Overrides, Source, app, console
+from lors.cli.app import Alpha, Changes, Like, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display, results_table
 from lors.config.types import Control
 from lors.system.errors import InputError
@@ -161,9 +161,17 @@ def experts(
 @app.command()
 def evaluate(
     distilled: Annotated[
-        Path, typer.Argument(metavar="SET", help="A distilled set (.safetensors).")
+        Path,
+        typer.Argument(
+            metavar="SET",
+            help="A distilled set (.safetensors) or a run directory; with --like, a set that "
+            "another project published.",
+        ),
     ],
     overrides: Changes = None,
+    like: Like = None,
+    alpha: Alpha = None,
+    references: References = True,
     image_trunk: Annotated[
         str | None, typer.Option(help="Evaluate with this image trunk instead; pixel sets only.")
     ] = None,
@@ -178,9 +186,11 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Train fresh networks on a set and measure their test recall.
+    """Train fresh networks on a set and measure their recall.
 
-    Data, encoders and protocol are those saved in the set unless overridden, e.g.
+    The epoch is chosen on the validation split; beside it stand the literature's reading (the best
+    epoch on the test split), random pairs of equal storage and the full data, which are measured
+    once and kept. Data, encoders and protocol are those saved in the set unless overridden, e.g.
     data.root=/elsewhere evaluate.seeds=10.
     """
     changes = list(overrides or ())
@@ -188,12 +198,22 @@ def evaluate(
         changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
-    if not distilled.is_file():
+    if not distilled.exists():
         raise InputError(f"there is no set {str(distilled)!r}")
     with Display(LOADING) as display:
-        from lors.evaluation.evaluate import evaluate_set
+        from lors.share.judging import judge
 
         display.doing(PREPARING)
-        row = evaluate_set(distilled, changes, display, control)
-    console.print(results_table({distilled.name: row}))
-    console.print(str(row), style="bold", highlight=False)
+        results = judge(
+            distilled,
+            like,
+            changes,
+            control=control,
+            references=references,
+            alpha=alpha,
+            progress=display,
+        )
+    from lors.evaluation.results import in_one_sentence
+
+    console.print(results_table(results.rows))
+    console.print(in_one_sentence(results.rows), style="bold", highlight=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 from lors.config.catalogue import find_preset
 from lors.config.merging import changed, merged
-from lors.config.methods import methods
+from lors.config.methods import Method, methods
 from lors.config.parsing import CONFIG_BYTES, parse, read_text
 from lors.system.errors import InputError, shortened
 
@@ -60,7 +60,9 @@ class Bases:
             if name not in methods() or place in counting
         ]
         values: dict[str, Any] = {}
-        for _, own in self.layers:
+        for name, own in self.layers:
+            if name in methods():
+                own = _settings(methods()[name].in_reading_of(values.get("loss")))
             values = merged(values, own)
         return values
 
@@ -94,7 +96,7 @@ class Bases:
     def _own(self, name: str, first: str) -> dict[str, Any]:
         """What a configuration says itself, and what its bases are."""
         if name in methods():
-            return changed({}, list(methods()[name].everything().items()))
+            return _settings(methods()[name])
         path = Path(name)
         if path.suffix not in (".yaml", ".yml"):
             return copy.deepcopy(find_preset(name))
@@ -108,6 +110,10 @@ class Bases:
                 )
             self._parsed[name] = _mapping(parse(text, _what(name)), name)
         return copy.deepcopy(self._parsed[name])
+
+
+def _settings(method: Method) -> dict[str, Any]:
+    return changed({}, list(method.everything().items()))
 
 
 def _mapping(values: Any, name: str) -> dict[str, Any]:

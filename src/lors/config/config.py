@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, mod
 
 from lors.config.matchers import TrajectoryOptions
 from lors.config.matching import MatchingOptions
-from lors.config.names import TRACKERS
+from lors.config.names import PLAIN_LOSSES, TRACKERS
 from lors.config.options import matching_options
 from lors.config.outer_loop import DistillConfig
 from lors.config.sections import (
@@ -89,11 +89,12 @@ class Config(Section):
             )
         if self.distill.averaging and self.dtype == "bfloat16":
             raise ValueError("distill.averaging needs more digits than dtype=bfloat16 has")
-        if self.encoder.space == "features" and self.data.augment:
-            raise ValueError("features cannot be augmented: set data.augment=false")
-        if self.loss == "nce" and self.similarity.kind != "identity":
+        if self.encoder.space == "features" and (self.data.augment or self.distill.augment_start):
+            which = "data.augment" if self.data.augment else "distill.augment_start"
+            raise ValueError(f"features cannot be augmented: set {which}=false")
+        if self.loss in PLAIN_LOSSES and self.similarity.kind != "identity":
             raise ValueError(
-                "loss nce knows only the identity similarity: set loss=ence or "
+                f"loss {self.loss} knows only the identity similarity: set loss=e{self.loss} or "
                 "similarity.kind=identity"
             )
         if self.similarity.kind != "fixed" and self.similarity.values is not None:

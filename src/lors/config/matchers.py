@@ -57,11 +57,21 @@ class TrajectoryOptions(MatchingOptions):
     autocast: bool = Field(
         False, description="inner steps in bfloat16 where that is safe; θ and λ stay in float32"
     )
-    ratio: Literal["merged", "separate"] = Field(
-        "merged", description="one ratio over all parameters, or an image plus a text ratio"
+    ratio: Literal["merged", "separate", "merged-published"] = Field(
+        "merged",
+        description="one ratio over all parameters, or an image plus a text ratio; or, as in the "
+        "published code, merged for pairs and similarity and separate for the inner rates",
     )
     steps: Count = Field(8, description="t: inner steps on synthetic batches")
     batch_size: Count = Field(20, description="m: synthetic pairs per inner step")
+    drop_last: bool = Field(
+        False,
+        description="shuffle again where fewer than batch_size pairs are left of a pass over the "
+        "set, instead of a smaller batch",
+    )
+    temperature: Rate | None = Field(
+        None, description="τ of the inner steps; default: encoder.temperature"
+    )
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
     min_start_epoch: Number = Field(0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
@@ -102,7 +112,7 @@ class TrajectoryOptions(MatchingOptions):
 
     def idle_loss(self) -> float:
         """A ratio of 1 is no nearer to the expert than the start; two ratios add up to 2."""
-        return 2.0 if self.ratio == "separate" else 1.0
+        return 1.0 if self.ratio == "merged" else 2.0
 
     def check(self, config: Config) -> None:
         super().check(config)

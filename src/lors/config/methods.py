@@ -8,11 +8,11 @@ configuration gives the data, the encoders, the protocol and the hyper-parameter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from lors.config.names import MATCHERS
+from lors.config.names import LOSSES, MATCHERS, PUBLISHED
 from lors.config.options import DEFAULT_MATCHER, options_of
 from lors.config.parsing import package_data
 from lors.system.errors import InputError, suggestion
@@ -81,6 +81,17 @@ class Method:
         """The name of its matcher."""
         return str(self.settings.get("matching.kind", DEFAULT_MATCHER))
 
+    def in_reading_of(self, before: Any) -> Method:
+        """The method with the published code's loss, if the loss before it is one of those.
+
+        >>> find_method("lors-ence").in_reading_of("wbce-published").settings["loss"]
+        'ence-published'
+        """
+        if not (isinstance(before, str) and before.endswith(PUBLISHED)):
+            return self
+        settings, defaults = (_published(each) for each in (self.settings, self.defaults))
+        return replace(self, settings=settings, defaults=defaults)
+
     def before(self) -> dict[str, Any]:
         """What to set before its defaults, so that nothing of another method is left."""
         return {**USUAL, **self._unless_said()}
@@ -99,6 +110,12 @@ class Method:
     def everything(self) -> dict[str, Any]:
         """All its settings, by dotted name."""
         return {**self.before(), **self.defaults, **self.settings}
+
+
+def _published(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a method, by dotted name, with the published code's loss if there is one."""
+    loss = f"{settings.get('loss')}{PUBLISHED}"
+    return {**settings, "loss": loss} if loss in LOSSES else dict(settings)
 
 
 @cache

@@ -11,6 +11,8 @@ __all__ = [
     "HEADS",
     "LOSSES",
     "MATCHERS",
+    "PLAIN_LOSSES",
+    "PUBLISHED",
     "SELECTIONS",
     "SIMILARITIES",
     "SOURCES",
@@ -53,6 +55,7 @@ HEADS: Registry[Any] = Registry(
         "none": "lors.encoders.heads:no_head",
         "linear": "torch.nn:Linear",
         "mlp": "lors.encoders.heads:MlpHead",
+        "mlp-published": "lors.encoders.heads:PublishedHead",
     },
     _plugins,
 )
@@ -74,11 +77,21 @@ TEXT_ALIASES = {
 }
 """The paper's names of text trunks."""
 
+PUBLISHED = "-published"
+"""The end of the names of what is computed as in the published LoRS code."""
+
 LOSSES: Registry[Any] = Registry(
     "loss",
-    {name: f"lors.losses:{name}" for name in ("nce", "ence", "bce", "wbce")},
+    {
+        f"{name}{reading}": f"lors.losses:{name}{reading}".replace("-", "_")
+        for reading in ("", PUBLISHED)
+        for name in ("nce", "ence", "bce", "wbce")
+    },
     _plugins,
 )
+PLAIN_LOSSES = ("nce", "nce-published")
+"""Those that know no similarity but the identity."""
+
 SIMILARITIES: Registry[Any] = Registry(
     "similarity",
     {

@@ -52,6 +52,9 @@ class DistillConfig(Section):
         "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
+    augment_start: bool = Field(
+        False, description="augment the real photos that pairs start as, as the published code does"
+    )
     iterations: Count = Field(3000, description="steps of the outer optimiser")
     trajectories: Count | None = Field(
         None,

@@ -36,7 +36,8 @@ def load_config(
         source: the name of a preset or of a method, a YAML file, or a mapping.
         overrides: ``"section.key=value"``, where the value is read as YAML; or values by dotted
             name.
-        method: takes the place of the preset's own.
+        method: takes the place of the preset's own; where the source has a loss of the published
+            code, so has the method.
         defaults: by dotted name, above those of the method and below the overrides.
 
     Raises:
@@ -60,7 +61,7 @@ def load_config(
         else:
             given = [_override(override) for override in overrides]
         if method is not None:
-            found = find_method(method)
+            found = find_method(method).in_reading_of(values.get("loss"))
             changes = [*found.before().items(), *found.defaults.items(), *changes]
             given += found.settings.items()
         return Config.model_validate(changed(values, [*changes, *given]))

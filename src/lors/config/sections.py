@@ -75,6 +75,11 @@ class DataConfig(Section):
         "the data",
     )
     augment: bool = Field(False, description="random crop, flip and RandAugment on real images")
+    clean_captions: bool = Field(
+        False,
+        description="captions in lower case, most punctuation left out, at most 30 words, as in "
+        "the published code",
+    )
     captions: Literal["one", "each"] = Field(
         "one", description="an epoch shows one drawn caption per image, or each of its captions"
     )
@@ -93,6 +98,16 @@ class EncoderConfig(Section):
         None, description="hub, a local weight file, or null for none"
     )
     image_size: Count | None = Field(None, description="side in pixels; default: the trunk's own")
+    normalisation: Literal["trunk", "clip"] = Field(
+        "trunk",
+        description="mean and deviation of pixels: the image trunk's own, or CLIP's for every "
+        "trunk, as in the published code",
+    )
+    image_outputs: Literal["features", "logits"] = Field(
+        "features",
+        description="what a timm model gives: pooled features, or the logits of its classifier, as "
+        "in the published code for all but NFNet",
+    )
     image_head: HeadName = Field("none", description="from image features into the joint space")
     text: Annotated[str, AfterValidator(check_text_trunk)] = Field(
         "lsa", description="lsa, transformers:NAME, open_clip:NAME, bert, …"
@@ -123,6 +138,10 @@ class EncoderConfig(Section):
         True, description="centre and scale frozen features and text embeddings by train"
     )
 
+    def trunk(self) -> tuple[str, str | None, int, str, str]:
+        """What the image trunk is made from, as ``lors.encoders.image.image_trunk`` takes it."""
+        return self.image, self.image_weights, self.size(), self.normalisation, self.image_outputs
+
     def size(self) -> int:
         """``image_size``, once ``lors.setting.resolve`` has filled it in."""
         if self.image_size is None:
@@ -136,6 +155,10 @@ class ExpertsConfig(Section):
     count: Count = Field(20, description="how many experts are trained")
     epochs: Epochs = Field(10, description="of each")
     batch_size: Count = Field(128, description="real pairs per step")
+    drop_last: bool = Field(
+        False, description="leave out the last batch of an epoch if it is not full"
+    )
+    loss: LossName = Field("nce", description="the contrastive loss on real pairs")
     rate: Rate = Field(0.1, description="learning rate of plain SGD")
     text_rate: Rate | None = Field(
         None, description="of the text side; default: rate. A pretrained image trunk wants less"
@@ -219,12 +242,22 @@ class EvaluateConfig(Section):
     """The protocol: train fresh networks on a set, measure recall."""
 
     seeds: Count = Field(5, description="how many fresh networks are trained")
+    reading: Literal["paper", "published"] = Field(
+        "paper",
+        description="published: as the published code does it, the rates fall an epoch later, each "
+        "batch is drawn afresh from the whole set, and checks begin with the first epoch",
+    )
     epochs: Count = Field(100, description="of each; the rates fall to a tenth at half-time")
     batch_size: Count = Field(128, description="synthetic pairs per step")
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD")
     weight_decay: Weight = Field(5e-4, description="of SGD")
     checks: Count = Field(10, description="how many epochs are measured on val")
     legacy: bool = Field(False, description="also report the best epoch on the test split")
+    similarity: Literal["own", "expert"] = Field(
+        "own",
+        description="S that networks train with: the set's own, or the first expert's of its "
+        "pairs, σ(cos/τ), as in the published code's ablation of a CLIP's similarity",
+    )
     tried_losses: tuple[LossName, ...] = Field(
         ("nce", "wbce"),
         min_length=1,
@@ -236,6 +269,26 @@ class EvaluateConfig(Section):
         description="rates tried on val, the same on both sides, for sets that have learned none",
     )
 
+    def half(self) -> int:
+        """The epochs before the rates fall.
+
+        >>> EvaluateConfig().half(), EvaluateConfig(reading="published", epochs=101).half()
+        (50, 51)
+        """
+        return self.epochs // 2 + (self.reading == "published")
+
     def pace(self, epoch: int) -> float:
         """What the learning rates are multiplied by in an epoch, counted from 0."""
-        return 1.0 if epoch < self.epochs // 2 else 0.1
+        return 1.0 if epoch < self.half() else 0.1
+
+    def checked(self) -> list[int]:
+        """The epochs, counted from 1, after which a network is measured.
+
+        >>> EvaluateConfig(reading="published", epochs=101, checks=11).checked()
+        [1, 11, 21, 31, 41, 51, 61, 71, 81, 91, 101]
+        """
+        shares = [(i + 1) / self.checks for i in range(self.checks)]
+        if self.reading == "published" and self.checks > 1:
+            shares = [i / (self.checks - 1) for i in range(self.checks)]
+            return sorted({1 + round((self.epochs - 1) * share) for share in shares})
+        return sorted({round(self.epochs * share) for share in shares})

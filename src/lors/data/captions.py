@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from lors.config import DataConfig
 from lors.data import columns
 from lors.data.parts import Part
 from lors.data.problems import Problems
@@ -17,7 +18,27 @@ from lors.data.table import table_rows
 from lors.system.errors import InputError
 from lors.system.progress import Silent
 
-__all__ = ["ShardedCaptions", "Words", "words_of"]
+__all__ = ["ShardedCaptions", "Words", "cleaned", "worded", "words_of"]
+
+
+PUNCTUATION = str.maketrans(dict.fromkeys('.!"()*#:;~', " "))
+WORDS = 30
+
+
+def cleaned(caption: str) -> str:
+    """A caption as the published LoRS code embeds it: in lower case, at most 30 words.
+
+    Most punctuation is left out; commas, hyphens and apostrophes stay.
+
+    >>> cleaned('A dog (brown) runs, fast!  "Hi."')
+    'a dog brown runs, fast hi'
+    """
+    return " ".join(caption.lower().translate(PUNCTUATION).split()[:WORDS])
+
+
+def worded(captions: Sequence[str], config: DataConfig) -> Sequence[str]:
+    """Captions as text trunks get them: cleaned, if a configuration says so."""
+    return [cleaned(caption) for caption in captions] if config.clean_captions else captions
 
 
 class Words(tuple[str, ...]):

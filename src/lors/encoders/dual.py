@@ -60,8 +60,9 @@ class DualEncoder(nn.Module):
     ``freeze`` maps images to what the trainable part takes (themselves if the trunk trains, the
     trunk's standardised features if not), and calling the model maps that to logits.
 
-    It stays in evaluation mode: no dropout, and batch statistics, if any, are frozen, so that a
-    step is the same function for experts, matching and evaluation.
+    It stays in evaluation mode: batch statistics, if any, are frozen, and dropout is at work only
+    inside ``lors.encoders.dropout.dropping``, so that a step is the same function for experts,
+    matching and evaluation.
 
     Where ``divided`` is set, each rank gives its part of a batch and all get the logits of the
     whole; a gradient in the parameters is then a part, to be summed over the ranks.
@@ -203,7 +204,7 @@ def _trunk_and_heads(
     trunk, features = frozen.trunk, frozen.feature_dim
     if config.scope != "heads":
         with global_seed(seed, "trunk"):
-            trunk = image_trunk(config.image, config.image_weights, config.size())
+            trunk = image_trunk(*config.trunk())
         features = feature_size(trunk)
     assert features is not None
     dim = config.embed_dim or features

@@ -71,6 +71,7 @@ class EncodedSplit:
         captions: str,
         augmented: bool,
         *keys: int | str,
+        drop_last: bool = False,
     ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
         """One shuffled pass as (images' indices, inputs, texts); the keys seed all randomness.
 
@@ -80,6 +81,7 @@ class EncodedSplit:
             batch_size: pairs per batch.
             captions: ``one`` drawn caption per image, or ``each`` caption once.
             augmented: whether to augment the images.
+            drop_last: whether to leave out the last batch if it is smaller than the others.
         """
         rng = np.random.default_rng(derive_seed(*keys))
         if captions == "each":
@@ -88,7 +90,10 @@ class EncodedSplit:
         else:
             images = rng.permutation(len(self))
             texts = self.draw_captions(images, rng)
-        for start in range(0, len(images), batch_size):
+        count = len(images)
+        if drop_last and count > batch_size:
+            count = count // batch_size * batch_size
+        for start in range(0, count, batch_size):
             here = slice(start, start + batch_size)
             mine = my_rows(np.arange(len(images))[here]) if model.divided else here
             part = (ranks.rank(),) if model.divided else ()

@@ -68,6 +68,13 @@ ALIASES = {
 """The paper's names; ``nf_resnet50`` and ``resnet50`` are timm's own."""
 
 
+CLIP_PIXELS = {
+    "mean": (0.48145466, 0.4578275, 0.40821073),
+    "std": (0.26862954, 0.26130258, 0.27577711),
+}
+"""CLIP's mean and deviation of pixels, per channel."""
+
+
 def check_image_trunk(name: str, weights: str | None) -> None:
     """Refuse an unknown model or a missing weight file before any work starts."""
     if name.startswith(OWN):
@@ -91,28 +98,44 @@ def check_image_trunk(name: str, weights: str | None) -> None:
     check_fits(Path(weights or "").stat().st_size, f"encoder.image_weights {weights!r}")
 
 
-def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
+def image_trunk(
+    name: str,
+    weights: str | None,
+    size: int,
+    normalisation: str = "trunk",
+    outputs: str = "features",
+) -> nn.Module:
     """A timm model without its classifier, or one's own: images to pooled features.
 
     Args:
         name: timm's name, one of the paper's, or ``own:NAME``.
         weights: ``"hub"``, the path of a safetensors file, or None for none.
         size: side of the images, for trunks that must know it (transformers).
+        normalisation: ``"trunk"``, or ``"clip"`` for CLIP's mean and deviation of pixels.
+        outputs: ``"features"``, or ``"logits"`` for those of the classifier.
     """
     check_image_trunk(name, weights)
     if name.startswith(OWN):
+        if (normalisation, outputs) != ("trunk", "features"):
+            raise InputError(
+                f"the image trunk {name} was given in Python, with what it takes and gives: leave "
+                "encoder.normalisation and encoder.image_outputs out"
+            )
         return OWN_IMAGES[name].build(size, f"the image trunk {name}")
     name = ALIASES.get(name, name)
     cfg = timm.get_pretrained_cfg(name, allow_unregistered=True)
     fixed = {"img_size": size} if cfg is not None and cfg.fixed_input_size else {}
     try:
         file = _hub_file(name) if weights == "hub" else weights
-        overlay = None if file is None else {"file": file, "custom_load": False}
+        overlay: dict[str, Any] = CLIP_PIXELS if normalisation == "clip" else {}
+        if file is not None:
+            overlay = {**overlay, "file": file, "custom_load": False}
+        classes = {"num_classes": 0} if outputs == "features" else {}
         return timm.create_model(
             name,
             pretrained=weights is not None,
-            pretrained_cfg_overlay=overlay,
-            num_classes=0,
+            pretrained_cfg_overlay=overlay or None,
+            **classes,
             **fixed,
         )
     except (OSError, RuntimeError, AssertionError, ValueError, SafetensorError) as error:
@@ -124,7 +147,7 @@ def image_trunk(name: str, weights: str | None, size: int) -> nn.Module:
 def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
     """The image trunk of a configuration, for good as it is; one without weights is drawn once."""
     with global_seed(0, "trunk"):
-        trunk = image_trunk(config.image, config.image_weights, config.size())
+        trunk = image_trunk(*config.trunk())
     trunk = trunk.eval().requires_grad_(False)
     return trunk.to(device).to(memory_format=torch.channels_last)
 
@@ -160,8 +183,8 @@ def _hub_file(name: str) -> str:
 
 def feature_size(trunk: nn.Module) -> int:
     """How many features a trunk gives; some have a last layer before the classifier."""
-    size: Any = getattr(trunk, "head_hidden_size", None) or trunk.num_features
-    return int(size)
+    size: Any = getattr(trunk, "num_classes", 0) or getattr(trunk, "head_hidden_size", None)
+    return int(size or trunk.num_features)  # type: ignore[arg-type]
 
 
 def native_size(name: str) -> int:
@@ -182,13 +205,20 @@ def is_given(key: str) -> bool:
     return key.startswith("given|")
 
 
-def trunk_key(name: str, weights: str | None, size: int) -> str:
+def trunk_key(
+    name: str,
+    weights: str | None,
+    size: int,
+    normalisation: str = "trunk",
+    outputs: str = "features",
+) -> str:
     """Identifies a trunk with its weights, wherever their file lies."""
     if name.startswith(OWN):
         return f"{name}|{OWN_IMAGES.choose(name).digest}|{size}"
     path = Path(weights or "")
     content = content_digest(path).hex()[:16] if path.is_file() else weights
-    return f"{ALIASES.get(name, name)}|{content}|{size}"
+    other = {"clip": "|clip pixels"}.get(normalisation, "") + {"logits": "|logits"}.get(outputs, "")
+    return f"{ALIASES.get(name, name)}|{content}|{size}{other}"
 
 
 def has_batch_norm(trunk: nn.Module) -> bool:

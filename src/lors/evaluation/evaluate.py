@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import nn
 
-from lors.config import load_config
+from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
 from lors.config.types import Control
 from lors.data import Pairs
 from lors.data.anything import as_pairs
-from lors.data.in_memory import Given, length
 from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
 from lors.evaluation.controls import controlled
+from lors.evaluation.given import HasSet, check_split, set_of
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -36,7 +36,15 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = ["evaluate", "evaluate_set", "evaluation_network", "row_of", "set_row"]
+__all__ = [
+    "evaluate",
+    "evaluate_set",
+    "evaluated_row",
+    "evaluation_network",
+    "evaluation_setting",
+    "row_of",
+    "set_row",
+]
 
 NETWORK = "evaluation network"
 """The key that draws the networks which are trained on a set."""
@@ -81,8 +89,16 @@ def _evaluated(
     values: Mapping[str, Any] | None = None,
     control: Control | None = None,
 ) -> Row:
-    made_with = distilled.config.encoder
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
+    setting = evaluation_setting(distilled, config, progress, pairs)
+    return evaluated_row(setting, distilled, control)
+
+
+def evaluation_setting(
+    distilled: DistilledSet, config: Config, progress: Progress, pairs: Pairs | None = None
+) -> Setting:
+    """The setting in which a set is measured; an InputError if it cannot be."""
+    made_with = distilled.config.encoder
     if config.encoder.space != made_with.space:
         raise InputError(f"this set holds {made_with.space}: encoder.space cannot be changed")
     setting = setting_of(config, progress, like=distilled, pairs=pairs)
@@ -91,8 +107,13 @@ def _evaluated(
             f"this set holds features of {made_with.image!r} at {made_with.image_size} px, which "
             "no other trunk, weights or size can use: distil in space pixels to change them"
         )
-    note = _how_trained(distilled) if config.loss == distilled.config.loss else config.loss
-    loss = setting.loss
+    return setting
+
+
+def evaluated_row(setting: Setting, distilled: DistilledSet, control: str | None = None) -> Row:
+    """What networks of a setting reach on a set, with its loss, or under a control."""
+    config, loss = setting.config, setting.loss
+    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
     if control is not None:
         distilled, tuned = controlled(setting, distilled, control)
         loss, note = (distilled.loss, tuned) if tuned else (loss, note)
@@ -144,7 +165,7 @@ def evaluate(
     Raises:
         InputError: bad input, in one sentence, before any work starts.
     """
-    made = _set_of(distilled)
+    made = set_of(distilled)
     changes = by_dotted_name(options, made.config.matching.kind)
     if model is not None:
         changes["encoder.network"] = own_network(model)
@@ -160,6 +181,11 @@ def evaluate(
                 "a control tunes and looks up captions in the data that the set was made from: "
                 "leave out test and val, or compare with controls=True"
             )
+        if changes.get("evaluate.similarity", made.config.evaluate.similarity) == "expert":
+            raise InputError(
+                "evaluate.similarity=expert needs experts, which train on the data the set was "
+                "made from: leave test out"
+            )
         skip_bad = bool(changes.get("data.skip_bad"))
         splits = {"test": as_pairs(test, progress=shown, skip_bad=skip_bad)}
         if val is not None:
@@ -168,7 +194,7 @@ def evaluate(
             changes["evaluate.checks"] = 1
         given = {name: real.only_split() for name, real in splits.items()}
         for name, split in given.items():
-            _check_split(made, name, split)
+            check_split(made, name, split)
         every = {"train": given["test"], "val": given["test"], **given}
         left_out = [each for real in splits.values() for each in real.left_out]
         real = Pairs(splits["test"].settings, every, left_out)
@@ -179,50 +205,11 @@ def evaluate(
         )
 
 
-class HasSet(Protocol):
-    """A run, which has a set."""
-
-    distilled: DistilledSet
-
-
-def _set_of(given: Any) -> DistilledSet:
-    """The set that is meant: itself, that of a run, or that of a file or run directory."""
-    found = getattr(given, "distilled", given)
-    if isinstance(found, DistilledSet):
-        return found
-    if not isinstance(given, (str, Path)):
-        raise InputError(
-            f"a {type(given).__name__} is not a distilled set: give one, its file, or a run"
-        )
-    path = Path(given)
-    return DistilledSet.load(path / "distilled.safetensors" if path.is_dir() else path)
-
-
-def _check_split(made: DistilledSet, name: str, split: Given) -> None:
-    """Refuse real pairs that the set cannot be measured on."""
-    if length(split) < 2:
-        raise InputError(f"{name} has {length(split)} pair: recall needs 2 or more to search among")
-    if isinstance(split, list):
-        if made.given:
-            raise InputError(f"{name} holds images, and the set embeddings: give embeddings")
-        return
-    if not made.given:
-        raise InputError(
-            f"{name} holds embeddings, and the set was made of images and captions: give these"
-        )
-    ours = made.pairs.images.shape[1], made.pairs.texts.shape[1]
-    theirs = split.images.shape[1], split.texts.shape[1]
-    if ours != theirs:
-        raise InputError(
-            f"the images and texts of {name} have {theirs[0]} and {theirs[1]} numbers each, and "
-            f"those of the set {ours[0]} and {ours[1]}: give embeddings of the same encoders"
-        )
-
-
 def set_row(setting: Setting, distilled: DistilledSet) -> Row:
     """What networks of a setting reach on a set, with the loss that it was made for."""
     reached = _reached(setting, distilled, distilled.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), _how_trained(distilled))
+    note = _how_trained(distilled, setting.config)
+    return row_of(setting, reached, len(distilled), distilled.storage(), note)
 
 
 def row_of(
@@ -243,11 +230,15 @@ def row_of(
     )
 
 
-def _how_trained(made: DistilledSet) -> str:
+def _how_trained(made: DistilledSet, judged: Config) -> str:
     config = made.config
+    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
+    if made.imported:
+        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
     if not config.learns_rates():
-        return f"{config.loss}, {rates_label(made.rates)}"
-    return f"{config.loss}, {config.similarity.kind} S, learned rates"
+        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
+        return f"{config.loss}{plain}, {rates_label(made.rates)}"
+    return f"{config.loss}, {kind} S, learned rates"
 
 
 def evaluation_network(

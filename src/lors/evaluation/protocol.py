@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lors.config import EvaluateConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
+from lors.encoders.dropout import dropping
 from lors.evaluation.recall import METRICS, Recall, recall
 from lors.evaluation.results import Readings
 from lors.evaluation.statistic import Recalls, Statistic
@@ -126,13 +127,15 @@ def train_on(
     image_rate, text_rate = synthetic.rates.tolist()
     optimizer = sgd(model, (image_rate, text_rate), config.momentum, config.weight_decay)
     halfway = torch.optim.lr_scheduler.LambdaLR(optimizer, config.pace)
-    order = synthetic.passes(config.batch_size, generator(*keys, "evaluation order"))
+    passes = synthetic.drawn if config.reading == "published" else synthetic.passes
+    order = passes(config.batch_size, generator(*keys, "evaluation order"))
     steps = -(-len(synthetic) // config.batch_size)
     known = frozen_inputs(synthetic, model) if inputs is None else inputs
     for epoch in range(config.epochs):
         with torch.no_grad():
             batches = synthetic.gather(list(islice(order, steps)), known.__getitem__)
-        train(model, optimizer, batches, loss)
+        with dropping(*keys, "evaluation dropout", epoch):
+            train(model, optimizer, batches, loss)
         halfway.step()
         after_epoch(epoch + 1)
     return model
@@ -149,7 +152,7 @@ def snapshots(
 ) -> list[Tensor]:
     """Train a network on a set and keep its parameters at ``config.checks`` epochs."""
     flat, kept = FlatModel(model), []
-    checks = {round(config.epochs * (i + 1) / config.checks) for i in range(config.checks)}
+    checks = config.checked()
 
     def keep(epoch: int) -> None:
         if epoch in checks:

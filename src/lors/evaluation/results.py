@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from lors.evaluation.frames import data_frame, html_table
-from lors.evaluation.statistic import LABELS, Chance, Finite, Recalls, Statistic, Value
+from lors.evaluation.statistic import LABELS, Chance, Finite, Recalls, Statistic, Value, size_label
 
 __all__ = [
     "CHANCE",
@@ -30,6 +30,7 @@ __all__ = [
     "in_one_sentence",
     "other_readings",
     "recall_table",
+    "row_readings",
 ]
 
 FULL_DATA, RANDOM_PAIRS = "full data", "random pairs"
@@ -44,7 +45,8 @@ MADE = (DISTILLED, SELECTED)
 
 TITLE = "Recall on the test split (%), epoch chosen on val"
 
-OTHERS = {"last": "mean, last epoch", "legacy": "mean, best on test (legacy)"}
+LEGACY = "best on test (legacy)"
+OTHERS = {"last": "mean, last epoch", "legacy": f"mean, {LEGACY}"}
 """Readings besides the epoch chosen on val, and their titles in tables."""
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -76,6 +78,7 @@ class Row(Value):
         note: the loss and rates they were trained with.
         readings: what they reach; ``recall`` in files.
         chance: what a random ranking reaches on the same test split; None in older files.
+        bytes: what its numbers take, if it was asked for.
 
     >>> seven = dict.fromkeys(("ir1", "ir5", "ir10", "tr1", "tr5", "tr10", "mean"), [42.0, 44.0])
     >>> recalls = Recalls(**{name: Statistic.of(values) for name, values in seven.items()})
@@ -94,6 +97,7 @@ class Row(Value):
     note: str
     readings: Readings = Field(alias="recall")
     chance: Chance | None = None
+    bytes: Exact | None = None
 
     @property
     def recall(self) -> Recalls:
@@ -181,7 +185,9 @@ class Results(Value):
         return html_table(recall_table(self.rows), TITLE, self._below())
 
     def _below(self) -> list[str]:
-        return list(filter(None, [in_one_sentence(self.rows)]))
+        sized = {name: _storage(row) for name, row in self.rows.items() if row.bytes}
+        sizes = [f"Storage of the {name} in plain pairs: {size}." for name, size in sized.items()]
+        return [*sizes, *filter(None, [in_one_sentence(self.rows)])]
 
     def to_pandas(self) -> Any:
         """A data frame with a line for each row, and means and deviations as columns."""
@@ -216,13 +222,22 @@ class Results(Value):
 
 def recall_table(rows: Mapping[str, Row]) -> list[list[str]]:
     """The recalls of rows as text: a line of titles, then a line for each."""
-    lines = (
-        [name, f"{row.pairs:,}", *map(str, row.recall.by_label().values())]
+    lines = [
+        [reading, f"{row.pairs:,}", *map(str, recalls.by_label().values())]
         for name, row in rows.items()
-    )
+        for reading, recalls in row_readings(name, row).items()
+    ]
     least = chance_of(rows)
     random = [] if least is None else [f"{value:.1f}" for value in least.by_label().values()]
     return [["", "pairs", *LABELS], *lines, *([[CHANCE, "", *random]] if random else [])]
+
+
+def row_readings(name: str, row: Row) -> dict[str, Recalls]:
+    """The recalls of a row that tables show; of a set, also the literature's, labelled."""
+    found = {name: row.recall}
+    if name in MADE and row.readings.legacy is not None:
+        found[f"{name}, {LEGACY}"] = row.readings.legacy
+    return found
 
 
 def chance_of(rows: Mapping[str, Row]) -> Chance | None:
@@ -271,3 +286,9 @@ def other_readings(rows: Mapping[str, Row]) -> dict[str, dict[str, Statistic]]:
 
 def _padded(cells: Sequence[str], pad: Callable[[str, int], str]) -> list[str]:
     return [pad(cell, max(map(len, cells))) for cell in cells]
+
+
+def _storage(row: Row) -> str:
+    """The storage of a row in plain pairs, and in bytes if these are known."""
+    size = "" if row.bytes is None else f" ({size_label(row.bytes)})"
+    return f"{row.storage:,.2f}{size}"

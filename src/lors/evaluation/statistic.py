@@ -19,6 +19,7 @@ __all__ = [
     "Statistic",
     "Value",
     "plus_minus",
+    "size_label",
 ]
 
 LABELS = (*map(metric_label, METRICS), "mean")
@@ -43,6 +44,15 @@ def plus_minus(mean: float, deviation: float | None, form: str = ".1f", mark: st
     """
     text = format(mean, form)
     return text if deviation is None else f"{text} {mark} {format(deviation, form.lstrip('+'))}"
+
+
+def size_label(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> size_label(60_500_000), size_label(4200)
+    ('60.5 MB', '4.2 kB')
+    """
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"
 
 
 class Value(BaseModel):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lors.config import Config
+from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -126,7 +127,10 @@ def pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
     """The pairs of a set as the networks of a setting take them."""
     images, old = distilled.images_for(setting.flat.model), distilled.pairs
     pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    return pairs.to(setting.device, setting.dtype)
+    pairs = pairs.to(setting.device, setting.dtype)
+    if setting.config.evaluate.similarity == "expert":
+        pairs.similarity = expert_similarity(setting, pairs)
+    return pairs
 
 
 def with_rates(pairs: SyntheticPairs, rates: Sequence[float]) -> SyntheticPairs:

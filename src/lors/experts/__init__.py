@@ -2,7 +2,7 @@
 
 from lors.experts.embeddings import expert_embeddings, joint_features, scorer_embeddings
 from lors.experts.missing import train_missing
-from lors.experts.of_setting import expert_origin, experts_of
+from lors.experts.of_setting import expert_origin, experts_of, store_of
 from lors.experts.store import TrajectoryStore
 from lors.experts.train import Snapshot, train_expert
 
@@ -14,6 +14,7 @@ __all__ = [
     "experts_of",
     "joint_features",
     "scorer_embeddings",
+    "store_of",
     "train_expert",
     "train_missing",
 ]

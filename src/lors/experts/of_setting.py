@@ -16,17 +16,23 @@ from lors.files.artifacts import home
 from lors.files.cache import cache_errors
 from lors.setting import Setting
 
-__all__ = ["expert_origin", "experts_of"]
+__all__ = ["expert_origin", "experts_of", "store_of"]
+
+
+def store_of(setting: Setting) -> TrajectoryStore:
+    """Where the experts of a setting are kept, whether they are there or not."""
+    config, origin = setting.config, expert_origin(setting)
+    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
+    folder = config.experts.folder or home() / "experts" / digest
+    return TrajectoryStore(
+        folder, origin, config.expert_snapshots() if config.experts.compact else None
+    )
 
 
 def experts_of(setting: Setting) -> TrajectoryStore:
     """The experts of a setting, after training those that are missing."""
-    config, origin = setting.config, expert_origin(setting)
-    digest = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
-    folder = config.experts.folder or home() / "experts" / digest
-    kept = config.expert_snapshots() if config.experts.compact else None
-    store = TrajectoryStore(folder, origin, kept)
-    with cache_errors(folder):
+    config, store = setting.config, store_of(setting)
+    with cache_errors(store.folder):
         train_missing(
             store,
             config.experts.count,
@@ -42,12 +48,16 @@ def experts_of(setting: Setting) -> TrajectoryStore:
 def expert_origin(setting: Setting) -> dict[str, Any]:
     """What experts depend on: another value of any of these gives other experts."""
     config = setting.config
-    paths = {"space", "image_weights", "text", "network"}
+    paths = {"space", "image_weights", "text", "network", "normalisation", "image_outputs"}
     encoder = config.encoder.model_dump(mode="json", exclude=paths) | own_digests(config.encoder)
-    encoder["image_trunk"] = setting.image_trunk
+    encoder["image_trunk"] = setting.image_trunk  # says how it is normalised and what it gives
     experts = config.experts.model_dump(
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
     )
+    # What experts were once never asked: without it, those of earlier versions are still found.
+    added = {"loss": "nce", "drop_last": False}
+    experts = {name: value for name, value in experts.items() if value != added.get(name)}
+    cleaned = {"clean_captions": True} if config.data.clean_captions else {}
     if config.experts.compact:
         experts["epochs_kept"] = config.expert_snapshots()
     return {
@@ -55,6 +65,7 @@ def expert_origin(setting: Setting) -> dict[str, Any]:
             "fingerprint": setting.pairs.fingerprint,
             "augment": config.data.augment,
             "captions": config.data.captions,
+            **cleaned,
         },
         "encoder": {**encoder, "text_trunk": setting.text_trunk.fingerprint},
         "experts": experts,

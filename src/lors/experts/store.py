@@ -77,16 +77,16 @@ class TrajectoryStore:
         self.write(expert, torch.stack(thetas), torch.stack(learned[1:]))
         shutil.rmtree(self._unfinished(expert))
 
-    def write(self, expert: int, theta: Tensor, learned: Tensor) -> None:
+    def write(self, expert: int, theta: Tensor, learned: Tensor | None) -> None:
         """Keep an expert that is known as a whole.
 
         Args:
             expert: its number.
             theta: its parameters after each epoch that is kept. Shape: (epochs, P)
-            learned: which pairs it had learned at which epoch. Shape: (T, M), bool
+            learned: which pairs it had learned at which epoch, if known. Shape: (T, M), bool
         """
         header: dict[str, Any] = {"origin": self.origin}
-        tensors = {"learned": learned}
+        tensors = {} if learned is None else {"learned": learned}
         if self.epochs is None:
             tensors["theta"] = theta
             header["checks"] = [check(row) for row in theta]
@@ -95,7 +95,8 @@ class TrajectoryStore:
             tensors["start"] = theta[0]
             tensors["moved"] = (theta[1:] - theta[0]).to(torch.bfloat16)
             header["checks"] = [check(theta[0]), *(check(row) for row in tensors["moved"])]
-        header["learned_check"] = check(tensors["learned"])
+        if learned is not None:
+            header["learned_check"] = check(learned)
         save(self.path(expert), KIND, header, tensors)
 
     def tidy(self) -> None:
@@ -192,8 +193,9 @@ class TrajectoryStore:
         with open_artifact(self.path(expert), KIND) as (header, handle):
             if "learned" not in handle.keys():  # noqa: SIM118
                 raise InputError(
-                    f"the experts in {str(self.folder)!r} are from a version of lors that did not "
-                    "keep what was learned when: delete them to train them anew"
+                    f"the experts in {str(self.folder)!r} do not say what they learned when, as "
+                    "imported ones and those of old versions of lors: train others, with another "
+                    "experts.folder"
                 )
             learned: Tensor = handle.get_tensor("learned")
         if header.get("learned_check") not in (None, check(learned)):

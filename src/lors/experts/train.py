@@ -1,4 +1,4 @@
-"""Training experts on the real data with InfoNCE."""
+"""Training experts on the real data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from lors.config import DataConfig, ExpertsConfig
 from lors.encoders import DualEncoder, EncodedSplit, FlatModel
-from lors.losses import nce
+from lors.encoders.dropout import dropping
+from lors.losses import LOSSES
 from lors.system import ranks
 from lors.training import Batch, sgd, train_step
 
@@ -45,7 +46,7 @@ def train_expert(
     Args:
         model: freshly initialised; it is trained in place.
         real: the training split.
-        config: epochs, batch size and learning rate.
+        config: epochs, batch size, loss and learning rate.
         data: how an epoch shows captions and whether images are augmented.
         expert: which one; draws the order of the data.
         begun: the snapshots of an interrupted training run, to go on from; of a divided model,
@@ -58,7 +59,8 @@ def train_expert(
     optimizer = sgd(model, config.rates())
     begun = begun or [Snapshot(flat.flatten(model).cpu(), np.zeros(len(real), dtype=bool))]
     yield from begun
-    parameter = next(model.parameters())
+    parameter, loss = next(model.parameters()), LOSSES[config.loss]
+    part = (ranks.rank(),) if model.divided else ()
     if len(begun[-1].theta):
         flat.load(begun[-1].theta.to(parameter), model)
     if model.divided:
@@ -66,9 +68,17 @@ def train_expert(
     for epoch in range(len(begun) - 1, config.epochs):
         learned = np.zeros(len(real), dtype=bool)
         keys = (config.seed, "expert", expert, epoch)
-        epoch_pairs = real.epoch(model, config.batch_size, data.captions, data.augment, *keys)
-        for index, inputs, texts in epoch_pairs:
+        epoch_pairs = real.epoch(
+            model,
+            config.batch_size,
+            data.captions,
+            data.augment,
+            *keys,
+            drop_last=config.drop_last,
+        )
+        for step, (index, inputs, texts) in enumerate(epoch_pairs):
             batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs.device, parameter.dtype))
-            retrieved = train_step(model, optimizer, batch, nce).argmax(1)
+            with dropping(*keys, step, *part):
+                retrieved = train_step(model, optimizer, batch, loss).argmax(1)
             learned[index] = retrieved.cpu().numpy() == np.arange(len(index))
         yield Snapshot(flat.flatten(model).cpu(), learned)

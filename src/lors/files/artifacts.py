@@ -29,6 +29,7 @@ from lors.system.memory import check_fits
 
 __all__ = [
     "FORMAT",
+    "all_finite",
     "home",
     "leftovers",
     "load",
@@ -180,7 +181,12 @@ def open_artifact(path: Path, kind: str | None = None) -> Iterator[tuple[dict[st
             "here: check that it is what it should be"
         ) from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{str(path)!r} is damaged or not a safetensors file: {error}") from None
+        with path.open("rb") as file:
+            zipped = file.read(4) == b"PK\x03\x04"
+        why = f"is damaged or not a safetensors file: {error}"
+        if zipped and path.suffix in (".pt", ".pth"):
+            why = "is a pickled file, which only 'lors import' opens, and only as tensors"
+        raise InputError(f"{str(path)!r} {why}") from None
     with handle:
         try:
             header = _header(path, handle.metadata() or {}, kind)
@@ -234,12 +240,12 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if header["checksum"] not in (None, _checksum(tensors)):
         raise InputError(f"{str(path)!r} is damaged: its numbers do not fit their checksum")
     for name, tensor in tensors.items():
-        if not _finite(tensor):
+        if not all_finite(tensor):
             raise InputError(f"{str(path)!r} is damaged: not all of {name[:60]!r} is finite")
     return header, tensors
 
 
-def _finite(tensor: Tensor) -> bool:
+def all_finite(tensor: Tensor) -> bool:
     """Whether all numbers are; a NaN anywhere is the least and the largest, too."""
     if not tensor.is_floating_point() or not tensor.numel():
         return True

@@ -81,6 +81,14 @@ class SetHeader(Header):
     text_trunk: Trunk
     versions: dict[str, str]
     captions: list[str] = []
+    imported: Annotated[str, Field(max_length=600)] = ""
+
+    @field_validator("imported")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("must be a name that can be printed")
+        return name
 
     @model_validator(mode="after")
     def _one_caption_each(self) -> SetHeader:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from lors.matching.kinks import Branches, BranchesDifferError, has_kinks, noted, taken
 from lors.matching.second_order import (
     BatchLoss,
     Derivative,
@@ -15,19 +17,25 @@ from lors.matching.second_order import (
     afresh,
     central,
     double,
+    first_pass,
     forward,
     kept,
     one_sided,
 )
 from lors.training import Batch
 
-__all__ = ["fitting_derivative", "fitting_one_sided", "kept_bytes", "relative_error"]
+__all__ = [
+    "TOLERANCE",
+    "fitting_derivative",
+    "fitting_one_sided",
+    "kept_bytes",
+    "relative_error",
+]
 
 TOLERANCE = 0.01
 """Of differences: far below what changes from one drawn start to the next."""
 
-CENTRAL_STEPS = (1e-4, 3e-5, 1e-5)
-ONE_SIDED_STEPS = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+STEPS = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 """Of differences, as tried: the more θ's numbers differ in size, the shorter."""
 
 LARGE = 1_000_000
@@ -72,10 +80,12 @@ def fitting_derivative(
 
     Decided by numbers and sizes alone, never by the clock, so that a seed gives the same bits on a
     busy machine. First come differences, if a trial shows that one of a few steps is right:
-    one-sided ones, with kinks left out where there are none to keep to, then central ones. Else the
-    first graphs are kept, if they fit into memory. Else, where no derivative in θ is asked for,
-    forward mode for networks large enough to hide what it costs per operation, if it knows all
-    operations; else double backward. ``python -m benchmarks.speed meta-gradient`` times them all.
+    one-sided ones, then, for smooth networks, central ones. Else the first graphs are kept, if they
+    fit into memory. Else, where no derivative in θ is asked for, forward mode for networks large
+    enough to hide what it costs per operation, if it knows all operations; else double backward.
+
+    The trial costs at most 22 passes of this batch, mostly 9.
+    ``python -m benchmarks.speed meta-gradient`` times all ways.
 
     Args:
         loss: ℓ(θ, batch).
@@ -85,20 +95,25 @@ def fitting_derivative(
         with_theta: whether derivatives in θ will be asked for.
         graphs: the bytes that memory has for each step's graph of a batch of this size.
     """
-    way, error = fitting_one_sided(loss, theta, batch, direction)
+    exact = _exact(loss, theta, batch, direction)
+    way, error, kinks = _one_sided(loss, theta, batch, direction, exact)
     if error < TOLERANCE:
         return "one-sided", way
-    ways = [afresh(partial(central, step=step)) for step in CENTRAL_STEPS]
-    way, error = _best(ways, loss, theta, batch, direction)
-    if error < TOLERANCE:
-        return "central", way
+    if not kinks:
+
+        def central_error(step: float) -> float:
+            return _error(central(loss, theta, batch, direction, True, step), exact)
+
+        step, error = _least(central_error)
+        if error < TOLERANCE:
+            return "central", afresh(partial(central, step=step))
     if graphs and kept_bytes(loss, theta, batch) <= graphs:
         return "kept", kept
     if with_theta or len(theta) < LARGE:
         return "double", afresh(double)
     try:
         forward(loss, theta, batch, direction, False)
-    except torch.cuda.OutOfMemoryError:
+    except torch.OutOfMemoryError:
         raise
     except (NotImplementedError, RuntimeError):
         return "double", afresh(double)
@@ -110,24 +125,76 @@ def fitting_one_sided(
 ) -> tuple[Derivative, float]:
     """One-sided differences with the best of a few steps, and their error.
 
-    Kinks are left out where that is right, too. Arguments are those of ``fitting_derivative``.
+    Arguments are those of ``fitting_derivative``.
     """
-    for kinks in (False, True):
-        ways = [partial(one_sided, step=step, kinks=kinks) for step in ONE_SIDED_STEPS]
-        way, error = _best(ways, loss, theta, batch, direction)
-        if error < TOLERANCE:
+    exact = _exact(loss, theta, batch, direction)
+    return _one_sided(loss, theta, batch, direction, exact)[:2]
+
+
+def _exact(loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor) -> Product:
+    """The derivative that a trial compares with.
+
+    Some operations with kinks have only one derivative in torch (hardsigmoid); their branches have
+    all.
+    """
+    try:
+        return double(loss, theta, batch, direction, True)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:
+        branches: Branches = []
+        with torch.no_grad(), noted(branches):
+            loss(theta, batch)
+
+        def smooth(theta: Tensor, batch: Batch) -> Tensor:
+            with taken(branches):
+                return loss(theta, batch)
+
+        return double(smooth, theta, batch, direction, True)
+
+
+def _one_sided(
+    loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor, exact: Product
+) -> tuple[Derivative, float, bool]:
+    """The same, and whether the network has kinks: without them, nothing need be noted."""
+    leaf, data = theta.detach().requires_grad_(), Batch(*(t.detach() for t in batch))
+    kinks = has_kinks(lambda: loss(leaf, data))
+    _, product = first_pass(loss, theta, batch, True, kinks)
+
+    def error(step: float) -> float:
+        try:
+            return _error(product(direction, step), exact)
+        except BranchesDifferError:
+            return math.inf
+
+    step, least = _least(error)
+    return partial(one_sided, step=step, kinks=kinks), least, kinks
+
+
+def _least(error: Callable[[float], float]) -> tuple[float, float]:
+    """The step of the least error, and that, which falls and then rises from long to short steps.
+
+    >>> _least(lambda step: abs(step - 2e-5))
+    (1e-05, 1e-05)
+    """
+    middle = len(STEPS) // 2
+    found = {middle: error(STEPS[middle])}
+    for turn in (-1, 1):
+        place = middle
+        while 0 <= place + turn < len(STEPS):
+            found[place + turn] = error(STEPS[place + turn])
+            if not found[place + turn] < found[place]:
+                break
+            place += turn
+        if place != middle:
             break
-    return way, error
+    best = min(found, key=lambda place: (_finite(found[place]), place))
+    return STEPS[best], _finite(found[best])
 
 
-def _best(
-    ways: Sequence[Derivative], loss: BatchLoss, theta: Tensor, batch: Batch, direction: Tensor
-) -> tuple[Derivative, float]:
-    """The way with the least error, and that."""
-    exact = double(loss, theta, batch, direction, True)
-    products = (way(loss, theta, batch, True).product(direction) for way in ways)
-    error, place = min((_error(product, exact), i) for i, product in enumerate(products))
-    return ways[place], error
+def _finite(error: float) -> float:
+    """Not a number is no fit."""
+    return math.inf if math.isnan(error) else error
 
 
 def _error(ours: Product, exact: Product) -> float:

@@ -59,7 +59,8 @@ def linear_heads(
         target: θ*. Shape: (P,)
         batches: one per step; gradients are computed for those tensors that require them.
         rates: learning rates of the image side and the text side. Shape: (2,)
-        ratio: ``merged`` or ``separate``.
+        ratio: ``merged``, ``separate`` or ``merged-published``, which is ``separate`` for the rates
+            and the objective, and ``merged`` for the batches.
         carry: True gives the exact gradient, False that of TESLA.
     """
     leaves, rates = [batch.leaves() for batch in batches], rates.detach().requires_grad_()
@@ -87,15 +88,26 @@ def linear_heads(
             side.slopes.append(slope)
         done = rows.stop
     whole = torch.stack([side.whole for side in sides])
-    weights = 1 / (whole.sum().expand(2) if ratio == "merged" else whole)
+    merged, separate = 1 / whole.sum().expand(2), 1 / whole
+    of_batches = separate if ratio == "separate" else merged
+    of_rates = merged if ratio == "merged" else separate
     distances = torch.stack([side.distance() for side in sides])
-    objective = (weights * distances.detach()).sum()
+    objective = (of_rates * distances.detach()).sum()
     if not carry:
         distances = torch.stack([side.distance_by_last_steps() for side in sides])
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
-    found = iter(torch.autograd.grad(distances, [rates, *wanted], weights, materialize_grads=True))
-    rate_gradient = next(found)
-    return MetaGradient(objective, [batch.gradients(found) for batch in leaves], rate_gradient)
+
+    def gradients(weights: Tensor) -> tuple[Tensor, ...]:
+        inputs = [rates, *wanted]
+        return torch.autograd.grad(
+            distances, inputs, weights, retain_graph=True, materialize_grads=True
+        )
+
+    rate_gradient, *found = gradients(of_rates)
+    if of_batches is not of_rates:
+        _, *found = gradients(of_batches)
+    rest = iter(found)
+    return MetaGradient(objective, [batch.gradients(rest) for batch in leaves], rate_gradient)
 
 
 class Side:

@@ -8,11 +8,12 @@ where batches come from: they return gradients on the batches, and autograd carr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from lors.encoders.dropout import dropping
 from lors.matching.second_order import Derivative, Product, afresh, double
 from lors.training import Batch
 
@@ -31,6 +32,9 @@ class Inner:
         sides: how many of θ's numbers belong to each side.
         objective: the loss of θ_t.
         derivative: how second derivatives are computed, except by ``unrolled``.
+        of_rates: the loss of θ_t that is reported and that the rates follow, if it is another.
+        dropout: seeds the masks of dropout, if there is any: each step has its own, and all passes
+            of a step the same, so that the gradient is that of the run as it was.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -39,35 +43,50 @@ class Inner:
     rates: Tensor
     sides: tuple[int, int]
     objective: Callable[[Tensor], Tensor]
-    derivative: Derivative = afresh(double)
+    derivative: Derivative = field(default_factory=lambda: afresh(double))
+    of_rates: Callable[[Tensor], Tensor] | None = None
+    dropout: int | None = None
+
+    def loss_of(self, step: int) -> Callable[[Tensor, Batch], Tensor]:
+        """ℓ of a step, counted from 0."""
+        if self.dropout is None:
+            return self.loss
+        seed = self.dropout
+
+        def loss(theta: Tensor, batch: Batch) -> Tensor:
+            with dropping(seed, step):
+                return self.loss(theta, batch)
+
+        return loss
 
     def spread(self, rates: Tensor) -> Tensor:
         """η: the rate of each parameter. Shape: (2,) -> (P,)"""
         return torch.cat([rate.expand(n) for rate, n in zip(rates, self.sides, strict=True)])
 
-    def scaled(self, vector: Tensor, factors: Tensor) -> Tensor:
-        """The vector, each side times its factor. Shapes: (P,), (2,) -> (P,)"""
-        found = torch.empty_like(vector)
-        parts = zip(vector.split(self.sides), factors, found.split(self.sides), strict=True)
-        for part, factor, out in parts:
-            torch.mul(part, factor, out=out)
-        return found
+    def scale_(self, vector: Tensor, factors: Tensor) -> Tensor:
+        """The vector itself, each side times its factor. Shapes: (P,), (2,) -> (P,)"""
+        for part, factor in zip(vector.split(self.sides), factors, strict=True):
+            part.mul_(factor)
+        return vector
 
-    def stepped(self, theta: Tensor, gradient: Tensor) -> Tensor:
-        """θ - ηg. Shapes: (P,), (P,) -> (P,)"""
-        found = torch.empty_like(theta)
-        vectors = (vector.split(self.sides) for vector in (theta, gradient, found))
-        for part, slope, out, rate in zip(*vectors, self.rates.detach(), strict=True):
-            torch.addcmul(part, slope, rate, value=-1, out=out)
-        return found
+    def stepped(self, theta: Tensor, gradient: Tensor, out: Tensor) -> Tensor:
+        """θ - ηg, written to the third; it may be the second. Shapes: (P,) each -> (P,)"""
+        vectors = (vector.split(self.sides) for vector in (theta, gradient, out))
+        for part, slope, place, rate in zip(*vectors, self.rates.detach(), strict=True):
+            torch.addcmul(part, slope, rate, value=-1, out=place)
+        return out
 
-    def by_side(self, products: Tensor) -> Tensor:
-        """The sum on each side. Shape: (P,) -> (2,)"""
-        return torch.stack([product.sum() for product in products.split(self.sides)])
+    def dots(self, a: Tensor, b: Tensor) -> Tensor:
+        """⟨a, b⟩ on each side. Shapes: (P,), (P,) -> (2,)"""
+        parts = zip(a.split(self.sides), b.split(self.sides), strict=True)
+        return torch.stack([torch.dot(first, second) for first, second in parts])
 
-    def gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:
+    def gradient(
+        self, theta: Tensor, batch: Batch, create_graph: bool = False, step: int = 0
+    ) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""
-        return torch.autograd.grad(self.loss(theta, batch), theta, create_graph=create_graph)[0]
+        value = self.loss_of(step)(theta, batch)
+        return torch.autograd.grad(value, theta, create_graph=create_graph)[0]
 
 
 @dataclass(frozen=True)
@@ -91,12 +110,13 @@ def unrolled(inner: Inner) -> MetaGradient:
     Paper: `Dataset Distillation by Matching Training Trajectories
     <https://arxiv.org/abs/2203.11932>`_
     """
+    if inner.of_rates is not None:
+        return _apart(unrolled, inner)
     leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
     theta = inner.theta.detach().requires_grad_()
-    for batch in leaves:
-        step = inner.spread(rates) * inner.gradient(theta, batch, create_graph=True)
-        theta = theta - step
+    for i, batch in enumerate(leaves):
+        theta = theta - inner.spread(rates) * inner.gradient(theta, batch, True, i)
     objective = inner.objective(theta)
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
     found = iter(torch.autograd.grad(objective, [rates, *wanted], materialize_grads=True))
@@ -111,14 +131,18 @@ def exact(inner: Inner) -> MetaGradient:
     λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
     of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
     """
+    if inner.of_rates is not None:
+        return _apart(exact, inner)
     theta, _, products = _train(inner, with_theta=True)
     objective, adjoint = _end(inner, theta)
+    del theta
     eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
+    room = torch.empty_like(adjoint)
     while products:
-        found = products.pop()(inner.scaled(adjoint, -eta))
+        found = products.pop()(inner.scale_(room.copy_(adjoint), -eta))
         assert found.gradient is not None
         assert found.theta is not None
-        rates -= inner.by_side(adjoint * found.gradient)
+        rates -= inner.dots(adjoint, found.gradient)
         adjoint += found.theta
         gradients.append(found.batch)
     return MetaGradient(objective, gradients[::-1], rates)
@@ -134,9 +158,12 @@ def tesla(inner: Inner) -> MetaGradient:
     """
     theta, travelled, products = _train(inner, with_theta=False)
     objective, adjoint = _end(inner, theta)
-    direction = inner.scaled(adjoint, -inner.rates.detach())
-    rates = -inner.by_side(adjoint.mul_(travelled))
-    del theta, travelled, adjoint  # as long as θ, and not needed any more
+    followed = adjoint
+    if inner.of_rates is not None:
+        objective, followed = _end(replace(inner, objective=inner.of_rates), theta)
+    rates = -inner.dots(followed, travelled)
+    direction = inner.scale_(adjoint, -inner.rates.detach())
+    del theta, travelled, followed  # as long as θ, and not needed any more
     gradients = []
     while products:
         gradients.append(products.pop()(direction).batch)
@@ -146,13 +173,20 @@ def tesla(inner: Inner) -> MetaGradient:
 def _train(
     inner: Inner, with_theta: bool
 ) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
-    """θ_t, the sum of all gradients, and what gives the derivative at each step."""
-    theta, travelled, products = inner.theta.detach(), torch.zeros_like(inner.theta), []
-    for batch in inner.batches:
-        g, product = inner.derivative(inner.loss, theta, batch, with_theta)
-        theta = inner.stepped(theta, g)
-        travelled += g
+    """θ_t, the sum of all gradients unless ``with_theta``, and what gives each step's derivative.
+
+    New vectors as long as θ cost more than sums: where g is not kept, the next θ takes its place.
+    """
+    theta, travelled, products = inner.theta.detach(), inner.theta.new_empty(0), []
+    for i, batch in enumerate(inner.batches):
+        g, product = inner.derivative(inner.loss_of(i), theta, batch, with_theta)
         products.append(product)
+        if with_theta or not products[1:]:
+            travelled = g
+            theta = inner.stepped(theta, g, torch.empty_like(g))
+        else:
+            travelled += g
+            theta = inner.stepped(theta, g, g)
     return theta, travelled, products
 
 
@@ -161,6 +195,15 @@ def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:
     theta = theta.detach().requires_grad_()
     objective = inner.objective(theta)
     return objective.detach(), torch.autograd.grad(objective, theta)[0]
+
+
+def _apart(way: Callable[[Inner], MetaGradient], inner: Inner) -> MetaGradient:
+    """The gradient of the batches from one run, and that of the rates from another."""
+    assert inner.of_rates is not None
+    held = [Batch(*(tensor.detach() for tensor in batch)) for batch in inner.batches]
+    data = way(replace(inner, of_rates=None))
+    rates = way(replace(inner, of_rates=None, objective=inner.of_rates, batches=held))
+    return MetaGradient(rates.objective, data.batches, rates.rates)
 
 
 META_GRADIENTS: dict[str, Callable[[Inner], MetaGradient]] = {

@@ -6,17 +6,20 @@ import copy
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lors.config.matchers import TrajectoryOptions
 from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.dropout import drops
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
-from lors.matching.fitting import fitting_derivative, fitting_one_sided
+from lors.matching.fitting import TOLERANCE, fitting_derivative, fitting_one_sided
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double
@@ -27,7 +30,7 @@ from lors.system import ranks
 from lors.system.errors import InputError, choose
 from lors.system.memory import total_memory
 from lors.system.parallel import my_rows
-from lors.system.seeding import generator
+from lors.system.seeding import derive_seed, draw_seed, generator
 from lors.training import Batch
 
 __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss", "meta_gradient"]
@@ -41,6 +44,10 @@ GRAPHS = 4
 """The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
 
 
+PIECE = 1 << 18
+"""Numbers of θ that are compared at a time: they stay in a CPU's cache."""
+
+
 def distance_ratio(
     theta: Tensor, start: Tensor, target: Tensor, sides: tuple[int, int], ratio: str = "merged"
 ) -> Tensor:
@@ -51,17 +58,34 @@ def distance_ratio(
         start: θ₀, where it started.
         target: θ*, where the expert went.
         sides: how many of the numbers belong to the image and to the text side.
-        ratio: ``merged`` (the paper) or ``separate`` (the published code's default).
+        ratio: ``merged`` (the paper) or ``separate`` (the published code's default);
+            ``merged-published`` is ``merged`` for all but the rates.
     """
-    if ratio == "merged":
+    if ratio != "separate":
         return _squares(theta, target) / _squares(start, target)
     parts = zip(*(part.split(sides) for part in (theta, start, target)), strict=True)
     return torch.stack([_squares(a, c) / _squares(b, c) for a, b, c in parts]).sum()
 
 
-def _squares(a: Tensor, b: Tensor) -> Tensor:
+class _Squares(torch.autograd.Function):
     """‖a - b‖², at little memory: vectors as long as θ are what there is most of."""
-    return F.mse_loss(a, b, reduction="sum")
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        parts = zip(a.split(PIECE), b.split(PIECE), strict=True)
+        return torch.stack([F.mse_loss(x, y, reduction="sum") for x, y in parts]).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        a, b = ctx.saved_tensors
+        return torch.sub(a, b).mul_(2 * slope), None
+
+
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    found: Tensor = _Squares.apply(a, b)
+    return found
 
 
 def inner_loss(flat: FlatModel, loss: Loss, autocast: bool, theta: Tensor, batch: Batch) -> Tensor:
@@ -95,6 +119,7 @@ def meta_gradient(
     batches: list[Batch],
     rates: Tensor,
     derivative: Derivative | None,
+    dropout: int | None = None,
 ) -> MetaGradient:
     """The gradient of the matching loss of one inner run.
 
@@ -107,15 +132,17 @@ def meta_gradient(
         batches: of synthetic pairs, one per step.
         rates: of the image side and the text side. Shape: (2,)
         derivative: how second derivatives are made; None for the closed form of linear heads.
+        dropout: seeds its masks, if there is any.
     """
     if derivative is None:
         carry = options.gradient == "exact"
         return linear_heads(flat.model, loss, start, target, batches, rates, options.ratio, carry)
     step = partial(inner_loss, flat, loss, options.autocast)
-    objective = partial(
-        distance_ratio, start=start, target=target, sides=flat.sides, ratio=options.ratio
-    )
-    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative)
+    ratio = partial(distance_ratio, start=start, target=target, sides=flat.sides)
+    objective, of_rates = partial(ratio, ratio=options.ratio), None
+    if options.ratio == "merged-published":
+        of_rates = partial(ratio, ratio="separate")
+    inner = Inner(step, start, batches, rates, flat.sides, objective, derivative, of_rates, dropout)
     return META_GRADIENTS[options.gradient](inner)
 
 
@@ -139,6 +166,10 @@ class TrajectoryMatcher:
         experts = experts_of(setting)
         self.starts = Starts(experts, setting.config.experts, self.flat, options)
         self.divided = setting.data_parallel
+        if options.temperature is not None:
+            model = copy.copy(self.flat.model)
+            model.temperature = options.temperature
+            self.flat = FlatModel(model)
         if self.divided and self.options.blend:
             raise InputError(
                 "matching.blend mixes pairs of a whole batch, which the ranks divide: leave out "
@@ -149,9 +180,7 @@ class TrajectoryMatcher:
         if not linear:
             self.derivative = self._derivative(setting)
         elif self.divided:
-            self.derivative = afresh(
-                double
-            )  # as exact as the closed form, which is of whole batches
+            self.derivative = afresh(double)  # as exact as the closed form, of whole batches
         if self.divided:
             model = copy.copy(self.flat.model)
             model.divided = True
@@ -169,7 +198,8 @@ class TrajectoryMatcher:
         """
         phase, among = self._phase(len(synthetic))
         start, target = self.starts.draw(generator, synthetic.images, phase)
-        order = synthetic.passes(self.options.batch_size, generator, among)
+        size, drop_last = self.options.batch_size, self.options.drop_last
+        order = synthetic.passes(size, generator, among, drop_last)
         batches = synthetic.gather(
             list(islice(order, self.options.steps)),
             lambda index: self.flat.model.freeze(synthetic.images[index]),
@@ -186,6 +216,7 @@ class TrajectoryMatcher:
             batches,
             synthetic.rates,
             self.derivative,
+            self._dropout(generator),
         )
         if self.divided and ranks.rank() > 0:  # what is whole on all ranks counts once
             found = MetaGradient(
@@ -202,6 +233,12 @@ class TrajectoryMatcher:
             before = synthetic.rates.grad
             synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
+
+    def _dropout(self, generator: torch.Generator) -> int | None:
+        """Seeds the masks of a call, if the network has dropout; each rank has its own."""
+        if not drops(self.flat.model):
+            return None
+        return derive_seed(draw_seed(generator), ranks.rank() if self.divided else 0)
 
     def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
         """Which phase this call belongs to, and the pairs that it learns; None for all."""
@@ -234,5 +271,11 @@ class TrajectoryMatcher:
             memory = total_memory(setting.device) // GRAPHS
         graphs = memory / self.options.steps * m / self.options.batch_size
         if asked == "one-sided":
-            return fitting_one_sided(step, start, batch, start - target)[0]
+            way, error = fitting_one_sided(step, start, batch, start - target)
+            if error < TOLERANCE:
+                return way
+            raise InputError(
+                f"matching.derivative=one-sided is wrong by {error:.0%} for this network in this "
+                "precision: set matching.derivative=auto"
+            )
         return fitting_derivative(step, start, batch, start - target, carry, graphs)[1]

@@ -48,7 +48,11 @@ def card(
         *(["## Files", _table(("file", "what it is"), files.items())] if files else []),
         "## How it was made",
         _table(("", ""), _making(distilled, versions).items()),
-        f"Again, with the same bits on the same machine: `{_command(distilled)}`",
+        *(
+            []
+            if distilled.imported
+            else [f"Again, with the same bits on the same machine: `{_command(distilled)}`"]
+        ),
         *(["## What it is worth", _worth(distilled), _recalls(rows)] if rows else []),
         "## How to train on it",
         "With `lors` installed, this is the protocol that the set was measured with:",
@@ -88,13 +92,16 @@ def _source(distilled: DistilledSet) -> str:
 
 def _title(distilled: DistilledSet) -> str:
     how = "distilled" if distilled.config.selection.kind is None else "selected"
+    how = "imported for lors," if distilled.imported else how
     return f"{len(distilled)} image-text pairs {how} from {_source(distilled)}"
 
 
 def _summary(distilled: DistilledSet, rows: Mapping[str, Row]) -> str:
     real = f"{rows[FULL_DATA].pairs:,} " if FULL_DATA in rows else ""
     what = (
-        f"{len(distilled)} synthetic pairs that stand for the {real}real ones"
+        f"{len(distilled)} pairs that another project made for the {real}real ones"
+        if distilled.imported
+        else f"{len(distilled)} synthetic pairs that stand for the {real}real ones"
         if distilled.config.selection.kind is None
         else f"{len(distilled)} pairs chosen from the {real}real ones"
     )
@@ -109,7 +116,9 @@ def _making(distilled: DistilledSet, versions: Mapping[str, str]) -> dict[str, s
     config = public_config(distilled.config)
     encoder = config.encoder
     similarity = config.similarity_within(distilled.pairs.pair_numbers())
-    if config.selection.kind is not None:
+    if distilled.imported:
+        method = f"of another project, imported from `{distilled.imported}`"
+    elif config.selection.kind is not None:
         method = f"selection by {config.selection.kind}"
     else:
         most = "at most " if config.distill.patience else ""
@@ -192,7 +201,12 @@ def _variations(distilled: DistilledSet) -> str:
 
 def _caveats(distilled: DistilledSet) -> str:
     config = distilled.config
-    if config.selection.kind is not None:
+    if distilled.imported:
+        first = (
+            "It was not made by `lors`, and what it was made from is not known here: the data, "
+            "encoders and loss above are those that whoever imported it named."
+        )
+    elif config.selection.kind is not None:
         first = (
             "The pairs are not synthetic: they are images and captions of the source data. Who "
             "publishes them publishes a part of it."

@@ -125,7 +125,7 @@ def encode_shards(
     encoder, root = config.encoder, root_folder(config.data)
     jobs = _jobs(root, find_shards(config.data), out)
     text = build_text_trunk(encoder, [])
-    key = trunk_key(encoder.image, encoder.image_weights, encoder.size())
+    key = trunk_key(*encoder.trunk())
     _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
     trunk = folded(frozen_trunk(encoder, find_device(config.device)), encoder.size())
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)

@@ -66,13 +66,15 @@ def _describe_set(
     similarity, space = config["similarity"], encoder["space"]
     unit = "features" if space == "features" else "pixels"
     kind = similarity["kind"]
+    imported = {"imported from": header["imported"]} if header.get("imported") else {}
     return {
+        **imported,
         "pairs": f"{header['pairs']:,}, in the storage of {header['storage']:.2f} plain pairs "
         f"(budget {config['distill']['budget']:,})",
         "an image": f"{_shape(shapes.get('images', ())[1:])} {unit}",
         "a text": f"{_shape(shapes.get('texts', ())[1:])} numbers",
         "similarity": f"{kind}, rank {similarity['rank']}" if kind == "lowrank" else kind,
-        "learned rates": ", ".join(
+        "rates" if imported else "learned rates": ", ".join(
             f"{rate:.4g} ({side})" for rate, side in zip(rates, ("image", "text"), strict=False)
         ),
         "loss": config["loss"],

@@ -82,7 +82,7 @@ class Run:
 
     @cached_property
     def start(self) -> SyntheticPairs:
-        """The pairs before distillation; those of a selection are the set itself."""
-        if self.config.selection.kind is not None:
+        """The pairs before distillation; of a selection or an imported set, the set itself."""
+        if self.config.selection.kind is not None or self.distilled.imported:
             return self.distilled.pairs
         return start_pairs(self.setting)

@@ -16,12 +16,12 @@ from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
 from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
-from lors.evaluation.evaluate import row_of, set_row
+from lors.evaluation.evaluate import set_row
 from lors.evaluation.recall import chance
-from lors.evaluation.references import full_data, random_pairs
-from lors.evaluation.results import DISTILLED, FULL_DATA, RANDOM_PAIRS, SELECTED, Results, Row
+from lors.evaluation.references import REFERENCES, reference_row
+from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
 from lors.evaluation.taught import teachers_similarity
-from lors.evaluation.tuning import rates_label, tune, val_recall, with_rates
+from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
 from lors.matching import matcher_of
@@ -55,8 +55,6 @@ from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
 
 __all__ = ["run"]
-
-REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 
 
 def run(
@@ -180,14 +178,7 @@ def _save(made: DistilledSet, path: Path) -> None:
 
 def _measure(name: str, setting: Setting, made: DistilledSet) -> Row:
     """One row of the results: a reference, or the set that was made."""
-    config = setting.config
-    if name == FULL_DATA:
-        note = f"nce, {rates_label(config.experts.rates())}"
-        return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
-    if name == RANDOM_PAIRS:
-        reached, best = random_pairs(setting)
-        return row_of(setting, reached, config.distill.budget, note=str(best))
-    return set_row(setting, made)
+    return reference_row(name, setting) if name in REFERENCES else set_row(setting, made)
 
 
 def _distil(

@@ -30,6 +30,7 @@ for epoch in range({epochs}):
 """
 
 TESTING = """\
+image.eval(), text.eval()
 with torch.no_grad():
     u, v = F.normalize(image(images), dim=1), F.normalize(text(texts), dim=1)
 print(lors.recall(u, v, owner))  # owner: for each text, the number of its image
@@ -64,7 +65,7 @@ def training_code(distilled: DistilledSet) -> str:
         imports="\n".join(imports),
         networks="\n".join(networks),
         temperature=config.encoder.temperature,
-        half=config.evaluate.epochs // 2,
+        half=config.evaluate.half(),
         **config.evaluate.model_dump(),
     )
 
@@ -112,7 +113,8 @@ def _trunk(distilled: DistilledSet) -> str:
     if is_own(encoder.image):
         return f'image_trunk("{encoder.image}", None, {encoder.size()}).eval()'
     pretrained = encoder.image_weights is not None
-    return f'timm.create_model("{name}", pretrained={pretrained}, num_classes=0).eval()'
+    classes = ", num_classes=0" if encoder.image_outputs == "features" else ""
+    return f'timm.create_model("{name}", pretrained={pretrained}{classes}).eval()'
 
 
 def test_inputs(distilled: DistilledSet) -> str:

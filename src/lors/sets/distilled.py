@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from lors.config import Config
+from lors.data.captions import worded
 from lors.encoders import DualEncoder, Standard, TextTrunk
 from lors.encoders.image import frozen_trunk, is_given, trunk_key
 from lors.encoders.own import is_own
@@ -74,6 +75,7 @@ class DistilledSet:
         text_standard: standardises the embeddings of the text trunk.
         captions: the real caption nearest to each text, where they are known, for people to read;
             nothing trains on them. Length: N, or 0
+        imported: what file of another project it was read from; empty if lors made it.
     """
 
     pairs: SyntheticPairs
@@ -85,6 +87,7 @@ class DistilledSet:
     image_standard: Standard | None = None
     text_standard: Standard | None = None
     captions: tuple[str, ...] = ()
+    imported: str = ""
 
     def __post_init__(self) -> None:
         budget = self.config.distill.budget
@@ -102,12 +105,12 @@ class DistilledSet:
     def __repr__(self) -> str:
         config = self.config
         what = "features" if config.encoder.space == "features" else "pixels"
-        made = config.selection.kind or config.matching.kind
-        shapes = " and ".join(
-            "x".join(map(str, part.shape[1:])) for part in (self.pairs.images, self.pairs.texts)
-        )
+        made = f"by {config.selection.kind or config.matching.kind}"
+        made = f"from {self.imported}" if self.imported else made
+        parts = (self.pairs.images, self.pairs.texts)
+        shapes = " and ".join("x".join(map(str, part.shape[1:])) for part in parts)
         return (
-            f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, by {made}, "
+            f"DistilledSet({len(self)} pairs of {what} and texts, {shapes}, {made}, "
             f"{config.similarity.kind} S, storage of {self.storage():.1f})"
         )
 
@@ -218,7 +221,7 @@ class DistilledSet:
         encoder = self.config.encoder
         if encoder.scope != "heads" or self.given:
             raise InputError("this set was not made with a frozen image trunk")
-        if trunk_key(encoder.image, encoder.image_weights, encoder.size()) != self.image_trunk:
+        if trunk_key(*encoder.trunk()) != self.image_trunk:
             if is_own(encoder.image):
                 raise InputError(
                     f"this set was made with another image trunk of the name {encoder.image}: give "
@@ -244,13 +247,13 @@ class DistilledSet:
         """New captions as ``texts`` are embedded. Shape: (C, text_dim)"""
         if isinstance(captions, str) or not captions:
             raise InputError("give a list of one or more captions")
-        return torch.from_numpy(self.text_trunk.embed(captions, Silent()))
+        return torch.from_numpy(self.text_trunk.embed(worded(captions, self.config.data), Silent()))
 
     def images_for(self, model: DualEncoder) -> Tensor:
         """The images as a network wants them that normalises pixels in another way."""
-        if (model.mean, model.std) == (self.mean, self.std):
-            return self.pairs.images.detach()
         images = self.pairs.images.detach()
+        if (model.mean, model.std) == (self.mean, self.std):
+            return images
         mean, std, new_mean, new_std = (
             images.new_tensor(values).view(-1, 1, 1)
             for values in (self.mean, self.std, model.mean, model.std)

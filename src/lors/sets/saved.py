@@ -34,6 +34,8 @@ def saved_parts(distilled: DistilledSet) -> tuple[dict[str, Any], dict[str, Tens
         "versions": artifacts.versions(),
         "captions": distilled.captions,
     }
+    if distilled.imported:
+        header["imported"] = distilled.imported
     groups = {"text_trunk": trunk_tensors}
     for name in STANDARDS:
         standard = getattr(distilled, name)
@@ -73,5 +75,6 @@ def restored_parts(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
         "std": tuple(header["std"]),
         "image_trunk": header["image_trunk"],
         "captions": tuple(header.get("captions") or ()),
+        "imported": header.get("imported") or "",
         **{name: Standard(**groups[name]) for name in STANDARDS if groups[name]},
     }

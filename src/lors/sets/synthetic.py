@@ -89,7 +89,11 @@ class SyntheticPairs(nn.Module):
         return [Batch(*parts) for parts in zip(images, texts, blocks, strict=True)]
 
     def passes(
-        self, batch_size: int, generator: torch.Generator, among: Tensor | None = None
+        self,
+        batch_size: int,
+        generator: torch.Generator,
+        among: Tensor | None = None,
+        drop_last: bool = False,
     ) -> Iterator[Tensor]:
         """Indices of shuffled batches, pass after pass over the set, without end.
 
@@ -97,11 +101,20 @@ class SyntheticPairs(nn.Module):
             batch_size: m.
             generator: shuffles.
             among: the pairs to pass over, if not all. Shape: (n,)
+            drop_last: whether to leave out the last batch of a pass if it is smaller than the rest.
         """
         among = torch.arange(len(self)) if among is None else among
         while True:
             order = among[torch.randperm(len(among), generator=generator)]
+            if drop_last and len(order) > batch_size:
+                order = order[: len(order) // batch_size * batch_size]
             yield from order.to(self.images.device).split(batch_size)
+
+    def drawn(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+        """Indices of batches that are each drawn from the whole set, without end."""
+        while True:
+            order = torch.randperm(len(self), generator=generator)
+            yield order[:batch_size].to(self.images.device)
 
     @torch.no_grad()
     def clamp_rates(self) -> None:

@@ -61,7 +61,7 @@ def _native_size(encoder: EncoderConfig) -> int:
 def _check_batches(config: Config) -> None:
     """Refuse batches of one pair where the loss of a single pair is always the same."""
     losses = {
-        "experts.batch_size": (config.experts.batch_size, "nce"),
+        "experts.batch_size": (config.experts.batch_size, config.experts.loss),
         "matching.batch_size": (getattr(config.matching, "batch_size", None), config.loss),
         "evaluate.batch_size": (config.evaluate.batch_size, config.loss),
     }

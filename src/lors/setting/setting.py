@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from lors.config import Config, SimilarityConfig
 from lors.data import SOURCES, Decoded, Pairs
+from lors.data.captions import worded
 from lors.data.shards import Features
 from lors.encoders import (
     DualEncoder,
@@ -28,12 +29,7 @@ from lors.encoders.downloads import announce_downloads
 from lors.encoders.features import cached_features
 from lors.encoders.folding import folded
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import (
-    feature_size,
-    frozen_trunk,
-    given_key,
-    trunk_key,
-)
+from lors.encoders.image import feature_size, frozen_trunk, given_key, trunk_key
 from lors.encoders.own import check_network, network_key
 from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
@@ -136,7 +132,7 @@ class Setting:
             return self.like.text_trunk
         if train.texts is not None:
             return GivenText(train.texts.shape[1], self.pairs.fingerprint)
-        return build_text_trunk(self.config.encoder, train.captions)
+        return build_text_trunk(self.config.encoder, worded(train.captions, self.config.data))
 
     def _taken_features(self) -> int | None:
         """How many features what trains of the image side takes; None: it takes pixels."""
@@ -192,7 +188,7 @@ class Setting:
             return given_key(self.pairs.splits["train"].images.shape[1])
         if config.network is not None and config.scope != "heads":
             return network_key(config.network, config.size())
-        return trunk_key(config.image, config.image_weights, config.size())
+        return trunk_key(*config.trunk())
 
     @cached_property
     def _trunk(self) -> nn.Module | None:
@@ -214,10 +210,11 @@ class Setting:
         split = self.pairs.splits[name]
         if split.texts is not None:
             return split.texts
+        words = worded(split.captions, self.config.data)
         training = training_text(self.text_trunk, self.config.encoder.scope)
         if training is not None:
-            return training.tokens(split.captions, self.config.encoder.text_length)
-        return embed_once(self.text_trunk, split.captions, self.progress)
+            return training.tokens(words, self.config.encoder.text_length)
+        return embed_once(self.text_trunk, words, self.progress)
 
     def model(self, *keys: int | str) -> DualEncoder:
         """A dual encoder with initial weights drawn by the keys."""

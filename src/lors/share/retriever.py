@@ -243,7 +243,8 @@ class Retriever:
         def build() -> DualEncoder:
             sees, dims = None, {"text_standard": trunk.dim}
             if encoder.scope == "heads":
-                sees = image_trunk(encoder.image, None, encoder.size()).eval()
+                bare = encoder.model_copy(update={"image_weights": None})
+                sees = image_trunk(*bare.trunk()).eval()
                 dims["image_standard"] = feature_size(sees)
             standards = {
                 name: Standard(torch.zeros(dim), torch.ones(()))

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.encoders.encoded import mean_captions
+from lors.encoders.encoded import EncodedSplit, mean_captions
 from lors.experts import joint_features
 from lors.selection import Candidates, select
 from lors.sets.synthetic import pairs_within
 from lors.setting import Setting
-from lors.system.seeding import derive_seed, generator
+from lors.system.seeding import derive_seed, generator, global_seed
 
 __all__ = ["Material", "Real", "Start"]
 
@@ -69,8 +69,14 @@ class Material:
         return self.setting.config.encoder.scope == "heads"
 
     def start(self, images: np.ndarray, captions: np.ndarray) -> Start:
-        """These real pairs, as they are."""
-        return Start(*self.setting.tensors_of(images, captions), (images, captions))
+        """These real pairs: as they are, or augmented if ``distill.augment_start`` says so."""
+        pixels, texts = self.setting.tensors_of(images, captions)
+        if self.setting.config.distill.augment_start:
+            split, model = self.setting.pairs.splits["train"], self.setting.flat.model
+            photos = EncodedSplit(split.images, split.owner, split.owner)
+            with global_seed(self.setting.config.seed, "augmented start"):
+                pixels = photos.normalised(images, model, augmented=True)
+        return Start(pixels, texts, (images, captions))
 
     def tensors(self, images: np.ndarray, captions: np.ndarray) -> tuple[Tensor, Tensor]:
         """Real pairs as synthetic pairs are."""

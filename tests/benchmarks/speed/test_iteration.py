@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from benchmarks.speed.iteration import plain_iteration, ratios
+from benchmarks.speed.iteration import Published, ratios
 from lors.config import load_config
-from lors.experts import experts_of
 from lors.matching import matcher_of
 from lors.setting import setting_of
 from lors.starts import start_pairs
@@ -14,13 +15,15 @@ from lors.system.seeding import generator
 
 @pytest.mark.parametrize("scope", ["image", "heads"])
 @pytest.mark.parametrize("gradient", ["tesla", "exact"])
-def test_ours_and_the_plain_iteration_learn_the_same(scope: str, gradient: str) -> None:
+def test_ours_and_the_published_iteration_learn_the_same(
+    scope: str, gradient: str, tmp_path: Path
+) -> None:
     overrides = [f"encoder.scope={scope}", f"matching.gradient={gradient}", "dtype=float64"]
     overrides += ["encoder.image_head=linear"] if scope == "heads" else []
     setting = setting_of(load_config("tiny", overrides))
     ours, plain = start_pairs(setting), start_pairs(setting)
     matcher_of(setting).backward(ours, generator(0))
-    plain_iteration(setting, experts_of(setting), plain, generator(0))
+    Published(setting, tmp_path).iteration(plain, generator(0))
     for part in ("images", "texts", "similarity.omega", "similarity.right"):
         a, b = (pairs.get_parameter(part).grad for pairs in (ours, plain))
         assert a is not None

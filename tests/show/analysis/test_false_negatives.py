@@ -71,8 +71,9 @@ def test_mistakes_are_sentences(tiny_run: Path) -> None:
 
 
 def test_replicas_stay_replicas_in_batches_of_the_whole_set(tmp_path: Path) -> None:
-    """By symmetry; S keeps it too. In small batches they would drift apart."""
-    config = toy("tiny", ["distill.budget=8", "distill.iterations=3", "evaluate.epochs=2"])
+    """By symmetry; S keeps it too. In small batches, or by differences, they would drift apart."""
+    sizes = ["distill.budget=8", "distill.iterations=3", "evaluate.epochs=2"]
+    config = toy("tiny", [*sizes, "matching.derivative=double"])
     find_false_negatives(config, tmp_path, [0])
     made = Run(tmp_path / "seed-0").distilled.pairs
     even = len(made) // 2 * 2

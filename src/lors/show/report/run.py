@@ -71,6 +71,8 @@ def _what_was_done(run: Run) -> str:
     everything = run.results.full_data.pairs if FULL_DATA in run.results else None
     data = "the built-in scenes" if config.data.source == "scenes" else config.data.title()
     source = f"{f'the {everything:,} training pairs of ' if everything else ''}{data}"
+    if run.distilled.imported:
+        return f"{count} pairs for {source} were imported from {run.distilled.imported}."
     if config.selection.kind is not None:
         return f"From {source}, {config.selection.kind} selection chose {count} real pairs."
     seconds = run.results.seconds_to_distil
