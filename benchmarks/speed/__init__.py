@@ -22,6 +22,8 @@ BENCHMARKS = {
     "selection": "herding and k-center against computing all distances at every pick",
     "loading": "an epoch of batches against decoding every image again",
     "experts": "an epoch of an expert against decoding and encoding every image again",
+    "whole-run": "from photos to an evaluated set, against the published steps",
+    "threads": "work of several sizes with 1, 2, 4 and 8 threads, against one",
     "startup": "the help of the command line against importing all that commands use",
 }
 """What each benchmark measures. Its module has its name, with underscores."""

@@ -76,8 +76,9 @@ def soft_nce(logits: Tensor, targets: Tensor) -> Tensor:
         targets: the other network's logits. Shape: (m, m)
     """
     _check_shapes(logits, targets)
-    entropies = (targets.softmax(dim) * logits.log_softmax(dim) for dim in (0, 1))
-    return -sum(entropies, torch.zeros_like(logits)).sum() / len(logits)
+    columns, rows = (targets.softmax(dim) for dim in (0, 1))
+    losses = columns * logits.log_softmax(0) + rows * logits.log_softmax(1)
+    return -losses.sum() / len(logits)
 
 
 def bce(logits: Tensor, similarity: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from unittest import mock
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor
 
 from lors.config import load_config
 from lors.config.matchers import TrajectoryOptions
+from lors.distillation.loop import Distillation
 from lors.experts import TrajectoryStore
 from lors.matching import Matcher, matcher_of
 from lors.matching.starts import Starts
@@ -114,3 +117,88 @@ def test_ranges_without_an_epoch_are_refused() -> None:
     ):
         with pytest.raises(InputError, match="must be below"):
             load_config("tiny", [override])
+
+
+class Watched(Counting):
+    """Notes which thread read what, and fails on one expert if it should."""
+
+    def __init__(self, parameters: int, broken: int | None = None) -> None:
+        super().__init__(parameters)
+        self.broken, self.reads = broken, list[tuple[str, int, int]]()
+
+    def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+        self.reads.append((threading.current_thread().name, expert, epochs[0]))
+        if expert == self.broken:
+            raise InputError(f"expert {expert} is damaged")
+        return super().snapshots(expert, epochs)
+
+
+def watched(setting: Setting, broken: int | None = None) -> tuple[Starts, Watched]:
+    config = load_config("tiny", ["experts.epochs=9", "matching.max_start_epoch=5"])
+    assert isinstance(config.matching, TrajectoryOptions)
+    store = Watched(sum(setting.flat.sides), broken)
+    return Starts(store, config.experts, setting.flat, config.matching), store
+
+
+def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Setting) -> None:
+    like = torch.zeros(1)
+    starts, plain = watched(setting)[0], watched(setting)[0]
+    for key in range(20):
+        starts.prefetch(generator(key + 1), like)
+        found, expected = starts.draw(generator(key), like), plain.draw(generator(key), like)
+        assert all(map(torch.equal, found, expected))
+    store = starts.experts
+    assert isinstance(store, Watched)
+    assert len(store.reads) == 21  # the first draw, and one ahead of each
+    assert sum(thread.startswith("prefetch") for thread, _, _ in store.reads) == 20
+
+
+def test_a_draw_that_nobody_expected_is_read_in_its_place(setting: Setting) -> None:
+    starts, store = watched(setting)
+    like, plain = torch.zeros(1), watched(setting)[0]
+    for key in range(10):
+        starts.prefetch(generator(key + 100), like)
+        assert torch.equal(
+            starts.draw(generator(key), like)[0], plain.draw(generator(key), like)[0]
+        )
+    assert len(starts._ahead) <= 2
+    assert len(store.reads) > 10
+
+
+def test_an_error_is_raised_by_the_draw_that_meets_it(setting: Setting) -> None:
+    like, plain = torch.zeros(1), watched(setting)[0]
+    keys = {int(plain.draw(generator(key), like)[0][0]) // 100: key for key in range(20)}
+    starts, _ = watched(setting, broken=1)
+    starts.prefetch(generator(keys[1]), like)
+    starts.prefetch(generator(keys[0]), like)
+    starts.draw(generator(keys[0]), like)
+    with pytest.raises(InputError, match="expert 1 is damaged"):
+        starts.draw(generator(keys[1]), like)
+
+
+@pytest.mark.parametrize("trajectories", [1, 3])
+def test_distillation_prefetches_and_ends_with_the_same_bits(
+    trajectories: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phases = "matching.phases=[{max_start_epoch: 1}, {min_start_epoch: 1, max_start_epoch: 3}]"
+    setting = setting_of(load_config("tiny", [phases]))
+    config = setting.config.distill.model_copy(
+        update={"iterations": 4, "trajectories": trajectories}
+    )
+    ends = []
+    for reads_ahead in (True, False):
+        if not reads_ahead:
+            monkeypatch.setattr(TrajectoryMatcher, "prefetch", lambda *_: None)
+        matcher = matcher_of(setting)
+        assert isinstance(matcher, TrajectoryMatcher)
+        read = mock.Mock(wraps=matcher.starts.experts)
+        matcher.starts.experts = read
+        run = Distillation(start_pairs(setting), config, seed=0)
+        losses = [run.step(matcher) for _ in range(4)]
+        ends.append((losses, run.synthetic.state_dict(), read.snapshots.call_count))
+    (losses, ours, reads), (expected, plain, needed) = ends
+    assert losses == expected
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
+    assert needed == 4 * trajectories
+    assert reads - needed <= 1  # where a phase ends, a start of the phase before was expected
+    assert not matcher.starts._ahead

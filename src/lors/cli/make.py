@@ -208,8 +208,8 @@ def evaluate(
             distilled,
             like,
             changes,
-            control=control,
             references=references,
+            control=control,
             alpha=alpha,
             progress=display,
         )

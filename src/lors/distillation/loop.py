@@ -12,6 +12,7 @@ from lors.distillation.diagnosis import check_finite
 from lors.distillation.optimizer import clip_gradients, set_learning_rates
 from lors.distillation.state import State
 from lors.matching import Matcher
+from lors.matching.matcher import Prefetching
 from lors.sets.synthetic import SyntheticPairs
 from lors.system import ranks
 from lors.system.progress import Progress, Silent
@@ -58,13 +59,25 @@ class Distillation(State):
         """
         rates, states = self.synthetic.rates, list(self.matcher_states)
         losses = rates.new_zeros((), dtype=torch.promote_types(rates.dtype, torch.float32))
-        for trajectory in self._mine():
+        mine = self._mine()
+        for trajectory, (after, later) in zip(mine, self._following(mine), strict=True):
+            if isinstance(matcher, Prefetching) and after < self.config.iterations:
+                matcher.state = states[later]
+                matcher.prefetch(self.synthetic, self._draws(after, later))
             matcher.state = states[trajectory]
-            keys = (trajectory,) if trajectory else ()
-            draw = generator(self.seed, "distill", self.iteration, *keys)
-            losses += matcher.backward(self.synthetic, draw)
+            losses += matcher.backward(self.synthetic, self._draws(self.iteration, trajectory))
             states[trajectory] = matcher.state
         return losses, states
+
+    def _draws(self, iteration: int, trajectory: int) -> torch.Generator:
+        """All randomness of one trajectory in one iteration."""
+        keys = (trajectory,) if trajectory else ()
+        return generator(self.seed, "distill", iteration, *keys)
+
+    def _following(self, mine: Sequence[int]) -> list[tuple[int, int]]:
+        """The iteration and the trajectory after each of these trajectories."""
+        here = [(self.iteration, trajectory) for trajectory in mine]
+        return [*here[1:], *((self.iteration + 1, trajectory) for trajectory in mine[:1])]
 
     def _mine(self) -> Sequence[int]:
         """The trajectories that this rank works on."""

@@ -228,6 +228,14 @@ def _own_sides(
     return Side(image, nn.Identity()), text, part.normalised_by
 
 
+def _has_tied_tensors(model: nn.Module) -> bool:
+    """Whether a tensor has several names, which torch would look for at every call."""
+    for named in (model.named_parameters, model.named_buffers):
+        if len(list(named())) < len(list(named(remove_duplicate=False))):
+            return True
+    return False
+
+
 class FlatModel:
     """A dual encoder as a pure function of one parameter vector θ = (θ_V, θ_T).
 
@@ -243,6 +251,7 @@ class FlatModel:
         by_identity = {id(p): name for name, p in model.named_parameters()}
         self._names = [by_identity[id(p)] for p in (*image, *text)]
         self._shapes = [p.shape for p in (*image, *text)]
+        self._tied = _has_tied_tensors(model)
         self.sizes = [p.numel() for p in (*image, *text)]
         self.sides = (sum(p.numel() for p in image), sum(p.numel() for p in text))
 
@@ -268,5 +277,7 @@ class FlatModel:
         theta = replicated(theta) if self.model.divided else theta
         values = dict(zip(self._names, self.tensors(theta), strict=True))
         with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
-            logits: Tensor = functional_call(self.model, values, (inputs, texts))
+            logits: Tensor = functional_call(
+                self.model, values, (inputs, texts), tie_weights=self._tied
+            )
         return logits

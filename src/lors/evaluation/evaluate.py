@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
@@ -13,22 +13,10 @@ from lors.config.keywords import by_dotted_name
 from lors.config.types import Control
 from lors.data import Pairs
 from lors.data.anything import as_pairs
-from lors.encoders import DualEncoder, FlatModel
+from lors.data.in_memory import Given, length
 from lors.encoders.own import own_network
-from lors.evaluation.controls import controlled
-from lors.evaluation.given import HasSet, check_split, set_of
-from lors.evaluation.protocol import (
-    Outcome,
-    choose_epoch,
-    frozen_inputs,
-    outcomes,
-    snapshots,
-    summarise,
-)
-from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
-from lors.evaluation.statistic import Chance
-from lors.evaluation.tuning import pairs_for, rates_label, trial
+from lors.evaluation.rows import evaluated_row
 from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
 from lors.setting import Setting, setting_of
@@ -36,18 +24,7 @@ from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = [
-    "evaluate",
-    "evaluate_set",
-    "evaluated_row",
-    "evaluation_network",
-    "evaluation_setting",
-    "row_of",
-    "set_row",
-]
-
-NETWORK = "evaluation network"
-"""The key that draws the networks which are trained on a set."""
+__all__ = ["evaluate", "evaluate_set", "evaluation_setting"]
 
 
 def evaluate_set(
@@ -110,17 +87,6 @@ def evaluation_setting(
     return setting
 
 
-def evaluated_row(setting: Setting, distilled: DistilledSet, control: str | None = None) -> Row:
-    """What networks of a setting reach on a set, with its loss, or under a control."""
-    config, loss = setting.config, setting.loss
-    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
-    if control is not None:
-        distilled, tuned = controlled(setting, distilled, control)
-        loss, note = (distilled.loss, tuned) if tuned else (loss, note)
-    reached = _reached(setting, distilled, loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), note)
-
-
 def evaluate(
     distilled: DistilledSet | HasSet | str | Path,
     test: Any = None,
@@ -165,7 +131,7 @@ def evaluate(
     Raises:
         InputError: bad input, in one sentence, before any work starts.
     """
-    made = set_of(distilled)
+    made = _set_of(distilled)
     changes = by_dotted_name(options, made.config.matching.kind)
     if model is not None:
         changes["encoder.network"] = own_network(model)
@@ -194,7 +160,7 @@ def evaluate(
             changes["evaluate.checks"] = 1
         given = {name: real.only_split() for name, real in splits.items()}
         for name, split in given.items():
-            check_split(made, name, split)
+            _check_split(made, name, split)
         every = {"train": given["test"], "val": given["test"], **given}
         left_out = [each for real in splits.values() for each in real.left_out]
         real = Pairs(splits["test"].settings, every, left_out)
@@ -205,66 +171,41 @@ def evaluate(
         )
 
 
-def set_row(setting: Setting, distilled: DistilledSet) -> Row:
-    """What networks of a setting reach on a set, with the loss that it was made for."""
-    reached = _reached(setting, distilled, distilled.loss)
-    note = _how_trained(distilled, setting.config)
-    return row_of(setting, reached, len(distilled), distilled.storage(), note)
+class HasSet(Protocol):
+    """A run, which has a set."""
+
+    distilled: DistilledSet
 
 
-def row_of(
-    setting: Setting,
-    reached: list[Outcome],
-    pairs: int,
-    storage: float | None = None,
-    note: str = "",
-) -> Row:
-    """What networks of a setting reached on its test split, as a row of results."""
-    return Row(
-        pairs=pairs,
-        storage=pairs if storage is None else storage,
-        networks=len(reached),
-        note=note,
-        recall=summarise(reached),
-        chance=Chance.of(chance(setting.real["test"].owner)),
-    )
+def _set_of(given: Any) -> DistilledSet:
+    """The set that is meant: itself, that of a run, or that of a file or run directory."""
+    found = getattr(given, "distilled", given)
+    if isinstance(found, DistilledSet):
+        return found
+    if not isinstance(given, (str, Path)):
+        raise InputError(
+            f"a {type(given).__name__} is not a distilled set: give one, its file, or a run"
+        )
+    path = Path(given)
+    return DistilledSet.load(path / "distilled.safetensors" if path.is_dir() else path)
 
 
-def _how_trained(made: DistilledSet, judged: Config) -> str:
-    config = made.config
-    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
-    if made.imported:
-        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
-    if not config.learns_rates():
-        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
-        return f"{config.loss}{plain}, {rates_label(made.rates)}"
-    return f"{config.loss}, {kind} S, learned rates"
-
-
-def evaluation_network(
-    setting: Setting, distilled: DistilledSet, after_epoch: Callable[[int], None]
-) -> DualEncoder:
-    """The first of the networks that the evaluation trains on a set, at its epoch chosen on val.
-
-    Args:
-        setting: data, networks and protocol.
-        distilled: what to train on, with the loss that it was made for.
-        after_epoch: called with the number of epochs done.
-    """
-    keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
-    model, pairs = setting.model(*keys), pairs_for(setting, distilled)
-    thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
-    best, _ = choose_epoch(model, thetas, setting.real["val"])
-    FlatModel(model).load(thetas[best], model)
-    return model
-
-
-def _reached(setting: Setting, distilled: DistilledSet, loss: Loss) -> list[Outcome]:
-    pairs = pairs_for(setting, distilled)
-    inputs = frozen_inputs(pairs, setting.flat.model)
-
-    def reached(seed: int) -> Outcome:
-        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs)
-
-    seeds = range(setting.config.evaluate.seeds)
-    return outcomes(seeds, reached, setting.progress, "train on the set")
+def _check_split(made: DistilledSet, name: str, split: Given) -> None:
+    """Refuse real pairs that the set cannot be measured on."""
+    if length(split) < 2:
+        raise InputError(f"{name} has {length(split)} pair: recall needs 2 or more to search among")
+    if isinstance(split, list):
+        if made.given:
+            raise InputError(f"{name} holds images, and the set embeddings: give embeddings")
+        return
+    if not made.given:
+        raise InputError(
+            f"{name} holds embeddings, and the set was made of images and captions: give these"
+        )
+    ours = made.pairs.images.shape[1], made.pairs.texts.shape[1]
+    theirs = split.images.shape[1], split.texts.shape[1]
+    if ours != theirs:
+        raise InputError(
+            f"the images and texts of {name} have {theirs[0]} and {theirs[1]} numbers each, and "
+            f"those of the set {ours[0]} and {ours[1]}: give embeddings of the same encoders"
+        )

@@ -179,11 +179,14 @@ def outcome(
     test: EncodedSplit,
     legacy: bool = False,
 ) -> Outcome:
-    """Choose among the snapshots of one training run on val, and measure on test."""
+    """Choose among the snapshots of one training run on val, and measure on test.
+
+    The model is left at the epoch that was chosen.
+    """
     best, recall_on_val = choose_epoch(model, thetas, val)
+    every = [_at(model, theta, test) for theta in thetas] if legacy else []
     last = _at(model, thetas[-1], test)
     chosen = last if best == len(thetas) - 1 else _at(model, thetas[best], test)
-    every = [_at(model, theta, test) for theta in thetas] if legacy else []
     return Outcome(last, chosen, recall_on_val, max(every, key=lambda r: r.mean, default=None))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lors.config import Config
+from lors.encoders import DualEncoder
 from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
@@ -67,12 +68,18 @@ def trial(
     loss: Loss,
     *keys: int | str,
     inputs: Tensor | None = None,
+    keep: Callable[[DualEncoder], None] = lambda network: None,
 ) -> Outcome:
-    """What one network reaches that is trained on a set; the keys draw it."""
+    """What one network reaches that is trained on a set; the keys draw it.
+
+    ``keep`` is called with the network at the epoch chosen on val.
+    """
     keys = (setting.config.seed, *keys)
     model, protocol = setting.model(*keys), setting.config.evaluate
     thetas = snapshots(pairs, model, loss, protocol, *keys, inputs=inputs)
-    return outcome(model, thetas, setting.real["val"], setting.real["test"], protocol.legacy)
+    reached = outcome(model, thetas, setting.real["val"], setting.real["test"], protocol.legacy)
+    keep(model)
+    return reached
 
 
 def val_recall(setting: Setting, pairs: SyntheticPairs) -> float:

@@ -181,8 +181,12 @@ class TrajectoryStore:
             if start is not None:
                 stored[0] = start
             _check_rows(path, header.get("checks"), len(kept), stored)
-            whole = (stored[r] if start is None or not r else start + stored[r] for r in rows)
-            found = torch.stack(list(whole))
+            like = rest[0] if start is None else start
+            found = _new_rows(len(rows), like)
+            for place, row in zip(found, rows, strict=True):
+                place.copy_(stored[row])
+                if row and start is not None:
+                    place.add_(start)
         # The sum is finite if all are, and takes a tenth of the time of asking each.
         if not found.is_floating_point() or not found.sum().isfinite():
             raise _damaged(path, "its parameters are not all finite numbers")
@@ -201,6 +205,12 @@ class TrajectoryStore:
         if header.get("learned_check") not in (None, check(learned)):
             raise _damaged(self.path(expert), "what it learned does not fit its checksum")
         return learned.numpy()
+
+
+def _new_rows(count: int, like: Tensor) -> Tensor:
+    """New memory by way of numpy: it asks for huge pages, which fill faster."""
+    memory = np.empty(count * like.nbytes, np.uint8)
+    return torch.from_numpy(memory).view(like.dtype).view(count, like.numel())
 
 
 def check(row: Tensor) -> int:

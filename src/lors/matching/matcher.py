@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.training import Batch
 
-__all__ = ["Matcher", "add_gradients", "whole_set"]
+__all__ = ["Matcher", "Prefetching", "add_gradients", "whole_set"]
 
 
 class Matcher(Protocol):
@@ -38,6 +38,15 @@ class Matcher(Protocol):
 
         All randomness comes from the generator.
         """
+        ...
+
+
+@runtime_checkable
+class Prefetching(Protocol):
+    """A matcher that can read what a later iteration needs while another runs."""
+
+    def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
+        """Begin to read what ``backward`` will need with such a generator. It changes no result."""
         ...
 
 

@@ -22,23 +22,19 @@ class Teachers:
 
     def __init__(self, setting: Setting) -> None:
         config, store = setting.config.experts, experts_of(setting)
-        self.flat, self.network = setting.flat, setting.model("teacher")
-        like = next(self.network.parameters())
         late = [epoch for epoch in store.kept(0) if epoch >= config.epochs / 2]
-        self.thetas = [
-            store.snapshots(expert, late).mean(0).to(like) for expert in range(config.count)
-        ]
+        self.dtype = setting.dtype
+        self.networks = [setting.model("teacher") for _ in range(config.count)]
+        for expert, network in enumerate(self.networks):
+            setting.flat.load(store.snapshots(expert, late).mean(0), network)
 
     @torch.no_grad()
     def cosines(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Between all images and texts. Shapes: (m, …), (m, …) -> (m, m)"""
-        total = torch.zeros(())
-        for theta in self.thetas:
-            self.flat.load(theta, self.network)
-            total = total.to(theta) + (
-                self.network.embed_images(inputs) @ self.network.embed_texts(texts).T
-            )
-        return total / len(self.thetas)
+        total = inputs.new_zeros(len(inputs), len(texts), dtype=self.dtype)
+        for each in self.networks:
+            total.addmm_(each.embed_images(inputs), each.embed_texts(texts).T)
+        return total / len(self.networks)
 
 
 def noised(inputs: Tensor, deviation: float, generator: torch.Generator) -> Tensor:

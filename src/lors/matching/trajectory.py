@@ -234,6 +234,11 @@ class TrajectoryMatcher:
             synthetic.rates.grad = found.rates if before is None else before + found.rates
         return found.objective.item()
 
+    def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
+        """Begin to read the start and the target that ``backward`` will draw."""
+        calls = int(self.state.get("calls", 0))
+        self.starts.prefetch(generator, synthetic.images, self._phase_of(calls))
+
     def _dropout(self, generator: torch.Generator) -> int | None:
         """Seeds the masks of a call, if the network has dropout; each rank has its own."""
         if not drops(self.flat.model):
@@ -247,8 +252,12 @@ class TrajectoryMatcher:
             return 0, None
         calls = int(self.state.get("calls", 0))
         self.state = {"calls": torch.tensor(calls + 1)}
-        phase = min(calls * phases // self.iterations, phases - 1)
+        phase = self._phase_of(calls)
         return phase, torch.arange(pairs).tensor_split(phases)[phase]
+
+    def _phase_of(self, calls: int) -> int:
+        phases = max(len(self.options.phases), 1)
+        return min(calls * phases // self.iterations, phases - 1)
 
     def _derivative(self, setting: Setting) -> Derivative:
         """The way asked for, or one that fits the network: see ``fitting_derivative``."""

@@ -16,7 +16,8 @@ parameters do, and with XW_0ᵀ and XXᵀ computed once, a step only touches mat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +25,9 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.encoders import DualEncoder
-from lors.encoders.heads import first_layer
+from lors.encoders.heads import Residual, first_layer
 from lors.losses import Loss
+from lors.matching.mlp_steps import Shared, parts_of, sgd_step
 from lors.training import Batch
 
 __all__ = ["train_differentiably"]
@@ -55,6 +57,9 @@ def train_differentiably(
     """
     side = side or _cheapest
     sides = [side(model.image, whole.inputs), side(model.text, whole.texts)]
+    if all(isinstance(each, HeadSide) and each.mlp for each in sides):
+        shared = partial(Shared, loss, model.temperature, momentum, weight_decay)
+        return _train_mlps(sides, whole.similarity, steps, rates, shared)
     for index, now in zip(steps, rates, strict=True):
         outputs, inner = zip(*(each.outputs(index) for each in sides), strict=True)
         similarity = whole.similarity[index[:, None], index]
@@ -64,6 +69,34 @@ def train_differentiably(
         for each, tensors, rate in zip(sides, inner, now, strict=True):
             gradients, found = found[: len(tensors)], found[len(tensors) :]
             each.step(each.gradients(gradients, index), rate, momentum, weight_decay)
+    return sides
+
+
+def _train_mlps(
+    sides: list[Any],
+    similarity: Tensor,
+    steps: Sequence[Tensor],
+    rates: Sequence[Tensor],
+    shared: Callable[[torch.Size, tuple[float, float]], Shared],
+) -> list[Side]:
+    """Train two heads with a hidden layer, by derivatives that are written out."""
+    image, text = sides
+    shape = image.first.shape
+    always = shared(shape, (image.module.norm.eps, text.module.norm.eps))
+    thetas = tuple(torch.cat([value.reshape(-1) for value in each.values]) for each in sides)
+    velocities = tuple(torch.zeros_like(theta) for theta in thetas)
+    whole = (image.first, image.products, text.first, text.products, similarity)
+    for index, now in zip(steps, rates, strict=True):
+        inputs, part = whole, None
+        if len(index) < shape[0]:  # of a step on all pairs the order does not count
+            inputs, part = (
+                (*(t[index] for t in whole[:4]), similarity[index[:, None], index]),
+                index,
+            )
+        thetas, velocities = sgd_step(always, part, thetas, velocities, now, inputs)
+    for each, theta in zip(sides, thetas, strict=True):
+        scale, *rest = parts_of(theta, shape)
+        each.values = [scale.view(()), *rest]
     return sides
 
 
@@ -149,6 +182,7 @@ class HeadSide(PlainSide):
         bias = [] if layer.bias is None else [layer.bias.detach().requires_grad_()]
         own = [self.weight.new_ones(()), torch.zeros_like(self.first), *bias]
         self.own = len(own)
+        self.mlp = isinstance(rest, Residual) and layer.bias is not None
         self.values = [*own, *self.values]
         self.velocities = [torch.zeros_like(value) for value in self.values]
 

@@ -16,10 +16,10 @@ from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
 from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
-from lors.evaluation.evaluate import set_row
 from lors.evaluation.recall import chance
 from lors.evaluation.references import REFERENCES, reference_row
 from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
+from lors.evaluation.rows import set_row
 from lors.evaluation.taught import teachers_similarity
 from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
@@ -45,11 +45,12 @@ from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs, pairs_within
 from lors.setting import Setting, resolve
 from lors.setting.neighbours import shown_captions
+from lors.setting.threads import threads_of
 from lors.starts import start_pairs
 from lors.system import ranks
 from lors.system.errors import DivergedError
 from lors.system.locks import sole_user
-from lors.system.memory import forget_peak_memory, peak_memory
+from lors.system.memory import forget_peak_memory, keeping_freed_memory, peak_memory
 from lors.system.progress import Progress
 from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
@@ -109,7 +110,12 @@ def run(
     check_trackers(config.trackers)
     with keeping_skipped() as skipped:
         setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
-    logbook = Logbook(out)
+    with threads_of(setting), keeping_freed_memory():
+        return _run(setting, out, wanted, skipped)
+
+
+def _run(setting: Setting, out: Path, wanted: Sequence[str], skipped: Sequence[Skipped]) -> Results:
+    config, logbook = setting.config, Logbook(out)
     forget_peak_memory(setting.device)
     # What cannot be started leaves nothing behind.
     start = start_pairs(setting) if config.selection.kind is None else None
@@ -129,7 +135,7 @@ def run(
             for name in wanted:
                 if name not in results:
                     results = results.with_row(name, _measure(name, setting, made))
-                    if name == row:  # first, because all rows say that the run has ended
+                    if name not in REFERENCES:  # first: all rows say that the run has ended
                         _write(out / CARD, card(made, results.rows, artifacts.versions()))
                     _write(out / RESULTS, json.dumps(results.content(), indent=2))
             watch.end(made, results.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from lors.config import Config
 from lors.runs.made_up import known_pairs
 from lors.runs.rehearsal import Rehearsal
+from lors.setting.threads import threads_of
 from lors.system.estimate import Cost, estimate
 from lors.system.memory import available_memory
 from lors.system.progress import Progress
@@ -168,9 +170,10 @@ def plan(config: Config, progress: Progress | None = None) -> Plan:
     >>> found.parameters, found.pairs, found.pair_numbers, found.verdict[:4]
     ((77072, 2176), 7, 784, 'fits')
     """
-    with tempfile.TemporaryDirectory(prefix="lors-plan-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lors-plan-") as folder, ExitStack() as stack:
         rehearsal = Rehearsal(config, Path(folder))
         setting, available = rehearsal.setting, available_memory(rehearsal.setting.device)
+        stack.enter_context(threads_of(setting))
         least, what = [rehearsal.small_expert()], "measure steps of an expert"
         step = estimate(rehearsal.expert_step, least, [1.0], setting.device, progress, what)
         iteration = None

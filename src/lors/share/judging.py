@@ -9,9 +9,10 @@ from typing import Any
 
 from lors.config import load_config
 from lors.config.types import Control
-from lors.evaluation.evaluate import evaluated_row, evaluation_setting
+from lors.evaluation.evaluate import evaluation_setting
 from lors.evaluation.references import REFERENCES, cached_reference
 from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
+from lors.evaluation.rows import evaluated_row
 from lors.sets.distilled import DistilledSet
 from lors.share.importing import import_set, is_foreign
 from lors.system.errors import InputError
@@ -25,8 +26,8 @@ def judge(
     like: str | Path | Mapping[str, Any] | None = None,
     overrides: Sequence[str] | Mapping[str, Any] = (),
     *,
-    control: Control | None = None,
     references: bool = True,
+    control: Control | None = None,
     alpha: float | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -48,9 +49,9 @@ def judge(
         source: a set, its file, a run directory; or, with ``like``, what ``import_set`` reads.
         like: for a set of another project, the preset, YAML file or settings it was made with.
         overrides: changes to the configuration, as ``"section.key=value"`` or by dotted name.
-        control: as of ``evaluate``.
         references: also measure random pairs of equal storage and the full data, in the same
             protocol. What was measured once is kept below ``LORS_HOME``.
+        control: as of ``evaluate``: S = I, or each text replaced by the nearest real caption.
         alpha: as of ``import_set``.
         progress: reports long-running work.
 

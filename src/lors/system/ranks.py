@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
+from lors.system.cores import side_by_side
 from lors.system.errors import InputError, LorsError
 from lors.system.heartbeat import CONTINUES, RankWatch, timeout
 from lors.system.progress import Progress, Silent
@@ -189,6 +190,8 @@ def divide(
 ) -> list[Any]:
     """Work on all items, each on one rank; the results, which must be JSON, in order on all ranks.
 
+    A rank works on several at a time where cores are left over: see ``side_by_side``.
+
     Args:
         items: the same on all ranks.
         work: done on those of this rank.
@@ -196,8 +199,8 @@ def divide(
         what: the work in words.
     """
     mine = my_share(range(len(items)))
-    tracked = (progress or Silent()).track(mine, what, len(mine))
-    done = [[place, work(items[place])] for place in tracked]
+    results = side_by_side(lambda place: [place, work(items[place])], mine)
+    done = list((progress or Silent()).track(results, what, len(mine)))
     found = {place: result for part in gather(done) for place, result in part}
     return [found[place] for place in range(len(items))]
 
