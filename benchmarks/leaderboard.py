@@ -1,7 +1,8 @@
-"""The tables of docs/results/leaderboard.md and docs/methods, from docs/results/leaderboard.
+"""The tables of docs/results/leaderboard.md, controls.md and docs/methods, from their records.
 
     python benchmarks/leaderboard.py                                                 # the tables
     python benchmarks/leaderboard.py --add features runs/compare-leaderboard-small   # new runs too
+    python benchmarks/leaderboard.py --add controls runs/compare-leaderboard-small   # --controls
 
 A record is one run, as ``lors compare`` writes it. Added records replace those of the same method,
 size and seed. The tables are written into the pages, each below a line that names it.
@@ -11,17 +12,22 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import re
 import statistics
 from pathlib import Path
 
 import numpy as np
 
-from lors.comparison.render import Entry, marked
+from lors.comparison.remaining import remaining_lines
+from lors.comparison.render import Entry, markdown_table, marked
+from lors.comparison.variant import CONTROLS as CONTROL_LABELS
+from lors.comparison.variant import under_control
 from lors.evaluation.recall import chance
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
+CONTROLS_PAGE = PAGE.with_name("controls.md")
 METHODS = FOLDER.parents[1] / "methods"
 PROTOCOLS = {
     "features": ("Flickr8k, heads on features", "42.8 ± 0.1"),
@@ -32,6 +38,10 @@ PROTOCOLS = {
 """What each compares, and what the full data reaches there."""
 GALLERIES = dict.fromkeys(PROTOCOLS, (1000, 5)) | {"image": (250, 5)}
 """How many test images there are, and captions of each."""
+FULL_DATA = FOLDER / "controls.json"
+"""What the full data reaches in the comparison with controls, alone and taught."""
+CONTROLS = "controls"
+"""The records of the first protocol with its controls; a page of its own has their tables."""
 SIZES = ("100 pairs", "200 pairs", "500 pairs")
 
 COSTS = {"storage": ("storage", 0), "seconds": ("seconds", 0), "peak GB": ("gigabytes", 1)}
@@ -46,9 +56,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.add:
         protocol, comparison = arguments.add
-        if protocol not in PROTOCOLS:
-            parser.error(f"PROTOCOL is one of {', '.join(PROTOCOLS)}")
+        if protocol not in (known := (*PROTOCOLS, CONTROLS)):
+            parser.error(f"PROTOCOL is one of {', '.join(known)}")
         add(FOLDER / f"{protocol}.csv", Path(comparison) / "results.csv")
+        if protocol == CONTROLS:
+            found = json.loads((Path(comparison) / "results.json").read_text("utf-8"))
+            FULL_DATA.write_text(json.dumps(found["full_data"], indent=2) + "\n", "utf-8")
     for path, page in pages().items():
         path.write_text(page, "utf-8")
 
@@ -59,7 +72,7 @@ def pages() -> dict[Path, str]:
     board = PAGE.read_text("utf-8")
     for protocol, found in records.items():
         board = _below(f"<!-- {protocol} -->", table(found, *GALLERIES[protocol]), board)
-    made = {PAGE: board}
+    made = {PAGE: board, CONTROLS_PAGE: _controls(CONTROLS_PAGE.read_text("utf-8"))}
     for path in sorted(METHODS.glob("*.md")):
         page = path.read_text("utf-8")
         for label in re.findall(r"<!-- measured: (.*) -->", page):
@@ -71,6 +84,37 @@ def pages() -> dict[Path, str]:
 def _below(line: str, made: str, page: str) -> str:
     """The page with this table below that line."""
     return re.sub(rf"({re.escape(line)}\n)(\|.*\n)*", lambda found: f"{found[1]}{made}\n", page)
+
+
+def _controls(page: str) -> str:
+    """The page of controls with its two tables, as soon as there are records."""
+    path = FOLDER / f"{CONTROLS}.csv"
+    if not path.is_file():
+        return page
+    records, (full,) = read(path), json.loads(FULL_DATA.read_text("utf-8"))
+    size, cells = SIZES[0], _cells(records)
+    methods = sorted(cells, key=lambda method: -_rank(cells[method], [size]))
+    labels = ["as made", *CONTROL_LABELS.values()]
+    rows = [size, *(under_control(size, control) for control in CONTROL_LABELS)]
+    lines = [["method", *labels, "seeds"]]
+    lines += [
+        [
+            method,
+            *(_entry(cells[method].get(row, [])).text() for row in rows),
+            " / ".join(str(len(cells[method].get(row, []))) for row in rows),
+        ]
+        for method in methods
+    ]
+    means = {
+        (row, method): mean
+        for method, found in cells.items()
+        for row, runs in found.items()
+        if (mean := _entry(runs).mean) is not None
+    }
+    page = _below("<!-- recalls -->", markdown_table(lines), page)
+    reached = full["recall"]["mean"]["mean"], full["taught"]["mean"]["mean"]
+    left = remaining_lines(means, [size], methods, {size: reached})
+    return _below("<!-- remaining -->", markdown_table(left), page)
 
 
 def measured(label: str, records: dict[str, list[Record]]) -> str:
@@ -113,9 +157,7 @@ def table(records: list[Record], images: int, captions: int) -> str:
         images: of the test split.
         captions: of each of them.
     """
-    cells: dict[str, dict[str, list[Record]]] = {}
-    for record in records:
-        cells.setdefault(record["column"], {}).setdefault(record["row"], []).append(record)
+    cells = _cells(records)
     rows = [*SIZES, *sorted({record["row"] for record in records} - {*SIZES})]
     rows = [row for row in rows if any(row in found for found in cells.values())]
     entries = {
@@ -138,6 +180,14 @@ def table(records: list[Record], images: int, captions: int) -> str:
     own = [least if row in SIZES else "" for row in rows]
     lines.append(["chance", *own, *[""] * (1 + len(COSTS))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(records: list[Record]) -> dict[str, dict[str, list[Record]]]:
+    """Records by method and row."""
+    cells: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        cells.setdefault(record["column"], {}).setdefault(record["row"], []).append(record)
+    return cells
 
 
 def _rank(found: dict[str, list[Record]], rows: list[str]) -> float:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lors.cli import app, main
+from tests.conftest import FEATURES
 
 runner = CliRunner()
 
@@ -221,6 +222,23 @@ def test_sets_of_a_comparison_are_evaluated_with_another_trunk(
     assert [run.name for run in Path("runs/compare-tiny-from-seed-3/runs").iterdir()] == [
         "8-pairs-random-seed-3"
     ]
+
+
+def test_controls_of_a_comparison_and_of_one_of_its_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    quick = [*FEATURES, "experts.count=2", "evaluate.tried_rates=[0.1]"]
+    options = ["--methods", "herding", "--seeds", "1", "--jobs", "1", "--controls"]
+    assert call("compare", "tiny", *quick, *options, monkeypatch=monkeypatch) == 0
+    shown = capfd.readouterr().out
+    assert "What remains under controls" in shown
+    assert "taught by the experts" in shown
+    assert Path("runs/compare-tiny/report.html").is_file()
+    made = "runs/compare-tiny/runs/8-pairs-random-teachers-s-seed-0/distilled.safetensors"
+    options = ["--control", "identity", "--no-references"]
+    assert call("evaluate", made, *options, monkeypatch=monkeypatch) == 0
+    assert re.search(r"mean recall .* \((nce|wbce|ence), ", capfd.readouterr().out)
 
 
 def test_a_plan_is_shown() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import lors
-from lors.evaluation.evaluate import _pairs_for
+from lors.evaluation.tuning import pairs_for
 from lors.experts import experts_of
 from lors.setting import Setting
 from lors.system.errors import InputError
@@ -17,11 +17,11 @@ def test_it_is_the_sigmoid_of_the_first_experts_logits(setting: Setting) -> None
     config = setting.config.model_copy(update={"evaluate": protocol})
     judged = altered(setting, config=config)
     distilled = setting.distilled(random_pairs(setting))
-    found = _pairs_for(judged, distilled).similarity.matrix()
+    found = pairs_for(judged, distilled).similarity.matrix()
     theta = experts_of(setting).snapshots(0, [setting.config.experts.epochs])[0]
     u, v = distilled.pairs.images.detach(), distilled.pairs.texts.detach()
     torch.testing.assert_close(found, setting.flat(theta, u, v).sigmoid().detach())
-    own = _pairs_for(setting, distilled).similarity.matrix()
+    own = pairs_for(setting, distilled).similarity.matrix()
     assert torch.equal(own, distilled.similarity)
 
 

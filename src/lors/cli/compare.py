@@ -61,6 +61,14 @@ def compare(
     image_weights: Annotated[
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option(
+            "--controls",
+            help="Also measure what soft labels and teachers give away, and what remains of every "
+            "method's gain without them.",
+        ),
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Runs at a time. Default: as cores and memory allow.")
     ] = None,
@@ -88,6 +96,8 @@ def compare(
         chosen = comparison.transferred(chosen, image_trunk, image_weights)
     elif image_weights is not None:
         raise InputError("--image-weights belongs to --image-trunk: give both")
+    if controls:
+        chosen = comparison.with_controls(chosen)
     chosen.cells([first_seed], changes)  # a mistake shows before PyTorch is loaded
     out = out or Path("runs") / f"compare-{name}"
     with Display(LOADING) as display:
@@ -133,6 +143,7 @@ def _chosen(
 
 def _print_tables(filled: Filled) -> None:
     """The mean recalls with those of chance, and the time; methods are lines, as they are many."""
+    from lors.comparison.remaining import remaining
     from lors.comparison.results import chance_line, lines, reference_note
     from lors.comparison.verdict import verdict
 
@@ -144,6 +155,8 @@ def _print_tables(filled: Filled) -> None:
         _print_lines(table, "Mean recall on the test split (%)", mean)
         if any(record.seconds for record in records):
             _print_lines(table, "Seconds to distil", lines(table, records, "seconds"))
+    if left := remaining(table, records, references):
+        _print_text("What remains under controls", left)
     for reference in references:
         console.print(reference_note(reference, table), markup=False, highlight=False)
     if sentence := verdict(filled):
@@ -155,11 +168,15 @@ def _print_lines(table: Comparison, title: str, found: Sequence[Line]) -> None:
     grid += [[line.label, *(e.text("[bold]", "[/]") for e in line.entries)] for line in found]
     if table.best_in == "row":
         grid = [list(line) for line in zip(*grid, strict=True)]
+    _print_text(title, [[escape(line[0]), *line[1:]] for line in grid])
+
+
+def _print_text(title: str, grid: Sequence[Sequence[str]]) -> None:
     shown = Table(title=title)
     for place, head in enumerate(grid[0]):
-        shown.add_column(escape(head), justify="right" if place else "left")
-    for name, *cells in grid[1:]:
-        shown.add_row(escape(name), *cells)
+        shown.add_column(head, justify="right" if place else "left")
+    for line in grid[1:]:
+        shown.add_row(*line)
     console.print(shown, highlight=False)
 
 

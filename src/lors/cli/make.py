@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from lors.cli.app import Alpha, Changes, Like, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display, results_table
+from lors.config.types import Control
 from lors.system.errors import InputError
 
 References = Annotated[
@@ -179,6 +180,13 @@ def evaluate(
     image_weights: Annotated[
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
+    control: Annotated[
+        Control | None,
+        typer.Option(
+            help="Measure it without soft labels (identity: S = I), or with each text replaced by "
+            "the nearest real caption (captions)."
+        ),
+    ] = None,
 ) -> None:
     """Train fresh networks on a set and measure their recall.
 
@@ -199,7 +207,13 @@ def evaluate(
 
         display.doing(PREPARING)
         results = judge(
-            distilled, like, changes, references=references, alpha=alpha, progress=display
+            distilled,
+            like,
+            changes,
+            references=references,
+            control=control,
+            alpha=alpha,
+            progress=display,
         )
     from lors.evaluation.results import in_one_sentence
 

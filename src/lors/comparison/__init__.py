@@ -1,5 +1,6 @@
 """Comparison: many methods on one budget, and the paper's tables."""
 
+from lors.comparison.controls import with_controls
 from lors.comparison.table import (
     load_table,
     narrowed,
@@ -18,4 +19,5 @@ __all__ = [
     "tables",
     "titles",
     "transferred",
+    "with_controls",
 ]

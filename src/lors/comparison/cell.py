@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lors.config import Config, load_config
+from lors.config.types import Control
 from lors.system.errors import InputError
 
 __all__ = ["Cell", "cell_name"]
@@ -21,6 +22,7 @@ class Cell:
         seed: of the run.
         config: what to distil or select.
         evaluate: overrides for the evaluation of the finished set; none: as it was made.
+        control: what the finished set has to do without.
     """
 
     row: str
@@ -28,6 +30,12 @@ class Cell:
     seed: int
     config: Config
     evaluate: tuple[str, ...] = ()
+    control: Control | None = None
+
+    @property
+    def read_again(self) -> bool:
+        """Whether it shows another evaluation of the set than that of its run."""
+        return bool(self.evaluate) or self.control is not None
 
     def evaluated(self) -> Config:
         """The configuration that the finished set is evaluated with."""

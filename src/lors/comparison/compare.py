@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from lors.comparison.controls import with_controls
+from lors.comparison.remaining import remaining
 from lors.comparison.results import Filled, Record, Reference, chance_line, lines, reference_note
 from lors.comparison.run import fill_table
 from lors.comparison.table import Table, Variant, method_variant
@@ -82,6 +84,7 @@ class Comparison:
             record.mean
             for record in self.records
             if record.column == label
+            and not self._controls[record.row]
             and pairs in (None, _budget(record.row))
             and record.mean is not None
         ]
@@ -91,6 +94,16 @@ class Comparison:
 
     def _labels(self) -> list[str]:
         return [column.label for column in self.filled.table.columns]
+
+    @property
+    def _controls(self) -> dict[str, str]:
+        """What a set has to do without in each row; empty: nothing."""
+        return {row.label: row.control or "" for row in self.filled.table.rows}
+
+    @property
+    def remaining(self) -> list[list[str]]:
+        """What remains of every method's gain under the controls, as text, the head first."""
+        return remaining(self.filled.table, self.records, self.full_data)
 
     def _grid(self) -> list[list[str]]:
         table = self.filled.table
@@ -111,6 +124,11 @@ class Comparison:
             table.add_row(*row)
         console = Console(file=io.StringIO(), width=100, force_terminal=False)
         console.print(table)
+        if left := self.remaining:
+            below = RichTable(*left[0])
+            for line in left[1:]:
+                below.add_row(*line)
+            console.print(below)
         for note in self._notes():
             console.print(note, soft_wrap=True, markup=False)
         shown = console.file
@@ -119,13 +137,16 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         lines = [["mean recall", *self._labels()], *self._grid()]
-        return html_table(lines, self.filled.table.title, self._notes())
+        page = html_table(lines, self.filled.table.title, self._notes())
+        left = self.remaining
+        return page + (html_table(left, "What remains under controls") if left else "")
 
     def to_pandas(self) -> Any:
         """A data frame with a line for each method, budget and seed."""
         return data_frame(
             [
                 {"pairs": _budget(r.row), "method": r.column, "seed": r.seed}
+                | ({"control": self._controls[r.row]} if self.remaining else {})
                 | {name: asdict(r)[name] for name in ("mean", *METRICS, "storage", "seconds")}
                 for r in self.records
             ]
@@ -139,6 +160,7 @@ def compare(
     methods: str | Method | Sequence[str | Method] = ("hindsight", "lors", "random"),
     pairs: int | Sequence[int] = 100,
     seeds: int = 3,
+    controls: bool = False,
     encoder: Encoder | None = None,
     model: Network | None = None,
     loss: str | Loss | None = None,
@@ -169,6 +191,7 @@ def compare(
             they are registered with, or ``Method`` objects.
         pairs: a budget, or several.
         seeds: how many runs of each; experts are shared by all.
+        controls: also measure what soft labels and teachers give away, and what ``remaining`` says.
         encoder: as of ``distill``.
         model: as of ``distill``.
         loss: for methods that leave it open.
@@ -202,6 +225,7 @@ def compare(
         )
         write_text(folder / BASE, plain.yaml())
         table = _table(folder / BASE, chosen, budgets)
+        table = with_controls(table) if controls else table
         settings = _for_all(options, chosen)
         out = folder / "comparison"
         filled = fill_table(table, out, range(seeds), settings, 0, shown, pairs=real)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,14 @@ from lors.comparison.results import ClosedForm, Reference
 from lors.config import Config
 from lors.data import Pairs
 from lors.evaluation.closed_form import closed_form_heads
-from lors.evaluation.protocol import summarise
+from lors.evaluation.protocol import Outcome, summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
 from lors.evaluation.statistic import Chance, MeanRecall, Recalls
+from lors.evaluation.taught import taught_full_data
 from lors.experts import experts_of
 from lors.files import artifacts
-from lors.setting import Setting, setting_of
+from lors.setting import Setting, resolve, setting_of
 from lors.system import ranks
 from lors.system.errors import InputError
 from lors.system.progress import Progress
@@ -38,35 +41,52 @@ full-data reference."""
 def prepare(
     cells: Sequence[Cell], out: Path, progress: Progress, pairs: Pairs | None = None
 ) -> list[Reference]:
-    """Make what cells share, once: data, features and experts; and measure the full data."""
+    """Make what cells share, once: data, features and experts; and measure the full data.
+
+    Where a cell has the similarity of teachers, the full data that they teach is measured, too.
+    """
     settings: dict[str, list[Cell]] = {}
     for cell in cells:
         settings.setdefault(_shared(cell.config), []).append(cell)
     path = out / "full-data.json"
     known = FULL_DATA.validate_python(ranks.from_rank_zero(lambda: _plain(_known_references(path))))
+
+    def recall(key: str, measure: Callable[[], list[Outcome]]) -> Recalls | MeanRecall:
+        if key not in known:
+            known[key] = summarise(measure()).chosen
+            if ranks.rank() == 0:
+                artifacts.write_text(path, json.dumps(_plain(known), indent=2))
+        return known[key]
+
     references = []
     for key, group in settings.items():
         most = max(group, key=lambda cell: cell.config.experts.count)
         setting = setting_of(most.config, progress, pairs=pairs)
         experts_of(setting)
         key = f"{key} {setting.pairs.fingerprint}"
-        if key not in known:
-            known[key] = summarise(full_data(setting)).chosen
-            if ranks.rank() == 0:
-                artifacts.write_text(path, json.dumps(_plain(known), indent=2))
-        rows = list(dict.fromkeys(c.row for c in group if not c.evaluate))
-        columns = list(dict.fromkeys(c.column for c in group if not c.evaluate))
-        least = Chance.of(chance(setting.pairs.splits["test"].owner))
-        references.append(
-            Reference(
-                rows=rows,
-                columns=columns,
-                recall=known[key],
-                chances=least,
-                heads=_closed_form(setting, [c for c in group if not c.evaluate]),
-            )
+        own = [cell for cell in group if not cell.read_again]
+        reference = Reference(
+            rows=list(dict.fromkeys(cell.row for cell in own)),
+            columns=list(dict.fromkeys(cell.column for cell in own)),
+            recall=recall(key, partial(full_data, setting)),
+            chances=Chance.of(chance(setting.pairs.splits["test"].owner)),
+            heads=_closed_form(setting, own),
         )
+        taught = next((c for c in own if c.config.selection.similarity == "teachers"), None)
+        if taught is not None:
+            config = resolve(taught.config)
+            by = f"{key} taught by {config.experts.count} experts"
+            found = recall(by, partial(_taught, setting, config))
+            reference = reference.model_copy(update={"taught": found})
+        references.append(reference)
     return references
+
+
+def _taught(setting: Setting, config: Config) -> list[Outcome]:
+    """The full data with the teachers of a configuration that shares all else with the setting."""
+    other = copy.copy(setting)  # the same data and encoders, whatever has been made of them
+    other.config = config
+    return taught_full_data(other)
 
 
 def _closed_form(setting: Setting, cells: Sequence[Cell]) -> dict[str, ClosedForm]:

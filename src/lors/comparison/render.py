@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from lors.evaluation.statistic import plus_minus
 
-__all__ = ["Block", "Entry", "Line", "latex", "markdown", "marked"]
+__all__ = ["Block", "Entry", "Line", "latex", "markdown", "markdown_table", "marked"]
 
 
 @dataclass(frozen=True)
@@ -85,19 +86,35 @@ def markdown(
     columns: Sequence[str],
     blocks: Sequence[Block],
     notes: Sequence[str],
+    tables: Mapping[str, Sequence[Sequence[str]]] = MappingProxyType({}),
 ) -> str:
-    """A page with one table per block, each a heading and its lines."""
+    """A page with one table per block, each a heading and its lines; then other tables as text."""
     parts = [
         f"# {title}",
         "Mean ± deviation over seeds; the best is bold where no deviations overlap.",
         *notes,
     ]
     for heading, lines in blocks:
-        table = [["", *columns], ["---"] * (len(columns) + 1)]
+        table = [["", *columns]]
         table += [[line.label, *(e.text("**", "**") for e in line.entries)] for line in lines]
-        rows = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in table)
-        parts += [f"## {heading}", "\n".join(f"| {row} |" for row in rows)]
+        parts += [f"## {heading}", markdown_table(table)]
+    for heading, text in tables.items():
+        parts += [f"## {heading}", markdown_table(text)]
     return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(lines: Sequence[Sequence[str]]) -> str:
+    """A table of text; its first line is the head.
+
+    >>> print(markdown_table([["method", "recall"], ["LoRS", "39.1"]]))
+    | method | recall |
+    | --- | --- |
+    | LoRS | 39.1 |
+    """
+    head, *body = lines
+    rows = [head, ["---"] * len(head), *body]
+    cells = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
+    return "\n".join(f"| {row} |" for row in cells)
 
 
 def latex(title: str, columns: Sequence[str], lines: Sequence[Line], notes: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from lors.comparison.remaining import remaining
 from lors.comparison.render import Block, Entry, Line, latex, markdown, marked
 from lors.comparison.table import Table
 from lors.evaluation.recall import METRICS, metric_label
@@ -94,6 +95,7 @@ class Reference(Value):
         columns: labels.
         recall: of networks trained on the full data.
         chances: recalls of a random ranking.
+        taught: of networks that all experts together taught on the full data; None: not measured.
         heads: what heads in closed form reach, by row; empty where a trunk trains.
     """
 
@@ -101,6 +103,7 @@ class Reference(Value):
     columns: list[str]
     recall: Recalls | MeanRecall
     chances: Chance | None = None
+    taught: Recalls | MeanRecall | None = None
     heads: dict[str, ClosedForm] = {}  # noqa: RUF012 - pydantic copies it
 
     @property
@@ -183,7 +186,11 @@ def write_results(
             "Peak memory, in GB": "gigabytes",
         }
         blocks += [(heading, lines(table, records, cost)) for heading, cost in costs.items()]
-    artifacts.write_text(out / "table.md", markdown(table.title, columns, blocks, notes))
+    tables = {}
+    if shown := remaining(table, records, references):
+        tables["What remains under controls"] = shown
+    page = markdown(table.title, columns, blocks, notes, tables)
+    artifacts.write_text(out / "table.md", page)
     artifacts.write_text(out / "table.tex", latex(table.title, columns, every, notes))
 
 
@@ -244,10 +251,12 @@ def reference_note(reference: Reference, table: Table) -> str:
     belongs = ((reference.rows, table.rows), (reference.columns, table.columns))
     where = [", ".join(mine) for mine, every in belongs if len(mine) < len(every)]
     which = f" ({'; '.join(where)})" if where else ""
-    notes = [f"Full data{which}: mean recall {reference.recall.mean}."]
+    taught = reference.taught
+    note = f"Full data{which}: mean recall {reference.recall.mean}"
+    note += f"; taught by the experts: {taught.mean}." if taught is not None else "."
     for row, heads in reference.heads.items():
-        notes.append(
-            f"Heads in closed form, stored in the place of {row}: mean recall {heads.mean:.1f} "
+        note += (
+            f" Heads in closed form, stored in the place of {row}: mean recall {heads.mean:.1f} "
             f"({heads.about})."
         )
-    return " ".join(notes)
+    return note

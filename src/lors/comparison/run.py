@@ -182,13 +182,13 @@ def _run(cells: list[Cell], folder: Path, pairs: Pairs | None = None) -> list[Re
         results = run(cells[0].config, folder, references=False, pairs=pairs)
     except Terminated:  # the step is saved; a worker that lived on would begin the next run
         os._exit(143)
-    return [_record(cell, folder, results) for cell in cells]
+    return [_record(cell, folder, results, pairs) for cell in cells]
 
 
-def _record(cell: Cell, folder: Path, results: Results) -> Record:
+def _record(cell: Cell, folder: Path, results: Results, pairs: Pairs | None = None) -> Record:
     """What one cell shows of a run; an evaluation of its own that fails, fails alone."""
     try:
-        row = _evaluated(cell, folder) if cell.evaluate else results.distilled
+        row = _evaluated(cell, folder, pairs) if cell.read_again else results.distilled
     except FAILURES as error:
         return _failed(cell, error)
     return record_of(cell.row, cell.column, cell.seed, row, results)
@@ -200,16 +200,22 @@ class _Evaluation(Value):
     evaluate: list[str]
     set: str
     row: Row
+    control: str | None = None
 
 
-def _evaluated(cell: Cell, folder: Path) -> Row:
+def _evaluated(cell: Cell, folder: Path, pairs: Pairs | None) -> Row:
     """The set of a run evaluated in another way; once, as it is kept beside it."""
     path, made = folder / f"{cell.name}.json", folder / SET
     evaluate, digest = list(cell.evaluate), hashlib.sha256(made.read_bytes()).hexdigest()
     kept = _kept(path) if path.is_file() else None
-    if kept is not None and (kept.evaluate, kept.set) == (evaluate, digest):
+    if kept is not None and (kept.evaluate, kept.set, kept.control) == (
+        evaluate,
+        digest,
+        cell.control,
+    ):
         return kept.row
-    new = _Evaluation(evaluate=evaluate, set=digest, row=evaluate_set(made, cell.evaluate))
+    row = evaluate_set(made, cell.evaluate, control=cell.control, pairs=pairs)
+    new = _Evaluation(evaluate=evaluate, set=digest, row=row, control=cell.control)
     artifacts.write_text(path, json.dumps(new.content(), indent=2))
     return new.row
 

@@ -30,6 +30,7 @@ from lors.system.errors import InputError, choose
 __all__ = [
     "Table",
     "Variant",
+    "axes",
     "load_table",
     "method_variant",
     "narrowed",
@@ -78,7 +79,13 @@ class Table(BaseModel):
         options = [matcher_options(*place) for place in places]
         every = set[str]().union(*options)
         cells = [
-            Cell(row.label, column.label, seed, *configured(row, column, seed, overrides, others))
+            Cell(
+                row.label,
+                column.label,
+                seed,
+                *configured(row, column, seed, overrides, others),
+                row.control or column.control,
+            )
             for (row, column), own in zip(places, options, strict=True)
             for others in [every - own]
             for seed in seeds
@@ -188,7 +195,7 @@ def narrowed(table: Table, chosen: Sequence[str], budgets: Sequence[int]) -> Tab
     Raises:
         InputError: the table has none of these.
     """
-    across, along = _axes(table)
+    across, along = axes(table)
     wanted = {find_method(name).name for name in chosen}
     kept = [variant for variant in getattr(table, across) if not wanted or variant.method in wanted]
     sized = [
@@ -214,7 +221,7 @@ def transferred(table: Table, trunk: str, weights: str | None = None) -> Table:
     """
     if table.measure == "seconds":
         raise InputError("a table of times has no recall: leave out --image-trunk")
-    _, along = _axes(table)
+    _, along = axes(table)
     kept = getattr(table, along)
     changes = {"encoder.image": trunk, "encoder.image_weights": weights}
     others = [
@@ -227,7 +234,7 @@ def transferred(table: Table, trunk: str, weights: str | None = None) -> Table:
     return table.model_copy(update={along: (*kept, *added)})
 
 
-def _axes(table: Table) -> tuple[str, str]:
+def axes(table: Table) -> tuple[str, str]:
     """The axis that has the methods, and the other one."""
     return ("rows", "columns") if table.best_in == "column" else ("columns", "rows")
 

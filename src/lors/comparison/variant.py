@@ -10,9 +10,30 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lors.config import Config, find_method, load_config
 from lors.config.options import options_of
+from lors.config.types import Control
 from lors.system.errors import InputError
 
-__all__ = ["Variant", "configured", "matcher_options", "method_variant", "overrides_of"]
+__all__ = [
+    "CONTROLS",
+    "Variant",
+    "configured",
+    "matcher_options",
+    "method_variant",
+    "overrides_of",
+    "under_control",
+]
+
+CONTROLS: Mapping[Control, str] = {"identity": "S = I", "captions": "nearest captions"}
+"""What tables call a finished set that is read under a control."""
+
+
+def under_control(label: str, control: Control) -> str:
+    """What the row of a control is called.
+
+    >>> under_control("100 pairs", "identity")
+    '100 pairs, S = I'
+    """
+    return f"{label}, {CONTROLS[control]}"
 
 
 class Variant(BaseModel):
@@ -25,6 +46,7 @@ class Variant(BaseModel):
         set: settings, by dotted name, that make it what the label says.
         defaults: settings that suit it, and that a user may override.
         evaluate: settings that change only for the evaluation of a finished set.
+        control: what a finished set has to do without; see ``lors.evaluation.controls``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,6 +57,7 @@ class Variant(BaseModel):
     set: dict[str, Any] = Field(default_factory=dict)
     defaults: dict[str, Any] = Field(default_factory=dict)
     evaluate: dict[str, Any] = Field(default_factory=dict)
+    control: Control | None = None
 
     def defining(self) -> tuple[str, ...]:
         """The settings that make it what it is."""

@@ -22,6 +22,7 @@ __all__ = ["Method", "add_method", "find_method", "methods", "own_methods", "rem
 
 UNLESS_SAID: Mapping[str, Any] = {
     "selection.kind": None,
+    "selection.similarity": "identity",
     "distill.averaging": 0.0,
     "distill.fixed": [],
 }

@@ -230,6 +230,19 @@ class SelectionConfig(Section):
     kind: Annotated[str, AfterValidator(SELECTIONS.check)] | None = Field(
         None, description="which real pairs to choose; null: distil"
     )
+    similarity: Literal["identity", "teachers"] = Field(
+        "identity",
+        description="S of the chosen pairs: identity, or teachers: what all experts together think "
+        "of them, all N² numbers of it paid for with pairs",
+    )
+
+    def kept_similarity(self) -> SimilarityConfig:
+        """What S of the chosen pairs is in a set.
+
+        >>> SelectionConfig(kind="random", similarity="teachers").kept_similarity().kind
+        'fixed'
+        """
+        return SimilarityConfig(kind="fixed" if self.similarity == "teachers" else "identity")
 
 
 class EvaluateConfig(Section):

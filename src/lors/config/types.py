@@ -16,6 +16,7 @@ from lors.config.names import HEADS, LOSSES
 
 __all__ = [
     "LARGE",
+    "Control",
     "Count",
     "Epochs",
     "HeadName",
@@ -49,6 +50,7 @@ OuterRate = Rate | Literal["auto"]
 Weight = Annotated[float, Field(ge=0, le=LARGE, allow_inf_nan=False)]
 Part = Literal["images", "texts", "similarity", "rates"]
 SplitName = Literal["train", "val", "test"]
+Control = Literal["identity", "captions"]
 HeadName = Annotated[str, AfterValidator(HEADS.check)]
 LossName = Annotated[str, AfterValidator(LOSSES.check)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,50 +10,29 @@ from torch import nn
 
 from lors.config import Config, load_config
 from lors.config.keywords import by_dotted_name
+from lors.config.types import Control
 from lors.data import Pairs
 from lors.data.anything import as_pairs
 from lors.data.in_memory import Given, length
-from lors.encoders import DualEncoder, FlatModel
 from lors.encoders.own import own_network
-from lors.evaluation.expert_similarity import expert_similarity
-from lors.evaluation.protocol import (
-    Outcome,
-    choose_epoch,
-    frozen_inputs,
-    outcomes,
-    snapshots,
-    summarise,
-)
-from lors.evaluation.recall import chance
 from lors.evaluation.results import Row
-from lors.evaluation.statistic import Chance
-from lors.evaluation.tuning import rates_label, trial
+from lors.evaluation.rows import evaluated_row
 from lors.losses import Loss, named_loss
 from lors.sets.distilled import DistilledSet
-from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
-from lors.setting.threads import threads_of
 from lors.system.errors import InputError
-from lors.system.memory import keeping_freed_memory
 from lors.system.progress import Progress, Silent
 from lors.system.showing import showing_progress
 
-__all__ = [
-    "evaluate",
-    "evaluate_set",
-    "evaluated_row",
-    "evaluation_network",
-    "evaluation_setting",
-    "row_of",
-    "set_row",
-]
-
-NETWORK = "evaluation network"
-"""The key that draws the networks which are trained on a set."""
+__all__ = ["evaluate", "evaluate_set", "evaluation_setting"]
 
 
 def evaluate_set(
-    path: str | Path, overrides: Sequence[str] = (), progress: Progress | None = None
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    progress: Progress | None = None,
+    control: Control | None = None,
+    pairs: Pairs | None = None,
 ) -> Row:
     """Train fresh networks on a saved set and measure their recall.
 
@@ -70,11 +48,14 @@ def evaluate_set(
         path: a distilled set.
         overrides: changes to the configuration saved in the set, e.g. ``evaluate.seeds=10``.
         progress: reports long-running work.
+        control: as of ``evaluate``.
+        pairs: the real pairs, where they are in memory.
 
     Returns:
         The recalls of these networks, as a row of a run's results.
     """
-    return _evaluated(DistilledSet.load(path), overrides, progress or Silent())
+    made = DistilledSet.load(path)
+    return _evaluated(made, overrides, progress or Silent(), pairs, control=control)
 
 
 def _evaluated(
@@ -83,9 +64,11 @@ def _evaluated(
     progress: Progress,
     pairs: Pairs | None = None,
     values: Mapping[str, Any] | None = None,
+    control: Control | None = None,
 ) -> Row:
     config = load_config(values or distilled.config.model_dump(mode="json"), overrides)
-    return evaluated_row(evaluation_setting(distilled, config, progress, pairs), distilled)
+    setting = evaluation_setting(distilled, config, progress, pairs)
+    return evaluated_row(setting, distilled, control)
 
 
 def evaluation_setting(
@@ -104,15 +87,6 @@ def evaluation_setting(
     return setting
 
 
-def evaluated_row(setting: Setting, distilled: DistilledSet) -> Row:
-    """What networks of a setting reach on a set, with the loss of the setting."""
-    config = setting.config
-    note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
-    with keeping_freed_memory():
-        reached = _reached(setting, distilled, setting.loss)
-    return row_of(setting, reached, len(distilled), distilled.storage(), note)
-
-
 def evaluate(
     distilled: DistilledSet | HasSet | str | Path,
     test: Any = None,
@@ -120,6 +94,7 @@ def evaluate(
     *,
     model: Callable[[], tuple[nn.Module, nn.Module]] | None = None,
     loss: str | Loss | None = None,
+    control: Control | None = None,
     progress: Progress | bool | None = None,
     **options: Any,
 ) -> Row:
@@ -144,6 +119,9 @@ def evaluate(
         val: real pairs to choose the epoch by; without them, the last epoch counts.
         model: train networks of your own, as of ``distill``; default: those the set was made for.
         loss: a name, or a function of logits and similarity; default: the set's.
+        control: measure the set without what it may owe to soft labels or learned texts:
+            ``identity`` sets S = I, ``captions`` replaces each text by the nearest real caption.
+            Loss and rates are then the set's, or tuned ones if these are better on val.
         progress: True, False, or an object that reports long-running work.
         options: settings by keyword, as of ``distill``: ``evaluate={"seeds": 3}``.
 
@@ -163,7 +141,12 @@ def evaluate(
         if test is None:
             if val is not None:
                 raise InputError("val chooses the epoch at which test is measured: give test, too")
-            return _evaluated(made, changes, shown)
+            return _evaluated(made, changes, shown, control=control)
+        if control is not None:
+            raise InputError(
+                "a control tunes and looks up captions in the data that the set was made from: "
+                "leave out test and val, or compare with controls=True"
+            )
         if changes.get("evaluate.similarity", made.config.evaluate.similarity) == "expert":
             raise InputError(
                 "evaluate.similarity=expert needs experts, which train on the data the set was "
@@ -226,108 +209,3 @@ def _check_split(made: DistilledSet, name: str, split: Given) -> None:
             f"the images and texts of {name} have {theirs[0]} and {theirs[1]} numbers each, and "
             f"those of the set {ours[0]} and {ours[1]}: give embeddings of the same encoders"
         )
-
-
-def set_row(setting: Setting, distilled: DistilledSet) -> Row:
-    """What networks of a setting reach on a set, with the loss that it was made for."""
-
-    def keep(network: DualEncoder) -> None:
-        _kept.clear()
-        _kept[_key(setting, distilled)] = network
-
-    reached = _reached(setting, distilled, distilled.loss, keep)
-    note = _how_trained(distilled, setting.config)
-    return row_of(setting, reached, len(distilled), distilled.storage(), note)
-
-
-_kept: dict[str, DualEncoder] = {}
-"""The first network of the last run that was evaluated, which its report shows."""
-
-
-def _key(setting: Setting, distilled: DistilledSet) -> str:
-    """Identifies what an evaluation of a set depends on."""
-    digest = hashlib.sha256(setting.config.model_dump_json().encode())
-    for what in (distilled.config.loss, setting.pairs.fingerprint, setting.text_trunk.fingerprint):
-        digest.update(what.encode())
-    for tensor in distilled.pairs.state_dict().values():
-        digest.update(tensor.cpu().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def row_of(
-    setting: Setting,
-    reached: list[Outcome],
-    pairs: int,
-    storage: float | None = None,
-    note: str = "",
-) -> Row:
-    """What networks of a setting reached on its test split, as a row of results."""
-    return Row(
-        pairs=pairs,
-        storage=pairs if storage is None else storage,
-        networks=len(reached),
-        note=note,
-        recall=summarise(reached),
-        chance=Chance.of(chance(setting.real["test"].owner)),
-    )
-
-
-def _how_trained(made: DistilledSet, judged: Config) -> str:
-    config = made.config
-    kind = "an expert's" if judged.evaluate.similarity == "expert" else config.similarity.kind
-    if made.imported:
-        return f"{config.loss}, {kind} S, {rates_label(made.rates)}"
-    if not config.learns_rates():
-        plain = "" if judged.evaluate.similarity == "own" else f", {kind} S"
-        return f"{config.loss}{plain}, {rates_label(made.rates)}"
-    return f"{config.loss}, {kind} S, learned rates"
-
-
-def evaluation_network(
-    setting: Setting, distilled: DistilledSet, after_epoch: Callable[[int], None]
-) -> DualEncoder:
-    """The first of the networks that the evaluation trains on a set, at its epoch chosen on val.
-
-    Args:
-        setting: data, networks and protocol.
-        distilled: what to train on, with the loss that it was made for.
-        after_epoch: called with the number of epochs done.
-    """
-    if (kept := _kept.pop(_key(setting, distilled), None)) is not None:
-        return kept
-    keys, protocol = (setting.config.seed, NETWORK, 0), setting.config.evaluate
-    model, pairs = setting.model(*keys), _pairs_for(setting, distilled)
-    with threads_of(setting):
-        thetas = snapshots(pairs, model, distilled.loss, protocol, *keys, after_epoch=after_epoch)
-        best, _ = choose_epoch(model, thetas, setting.real["val"])
-    FlatModel(model).load(thetas[best], model)
-    return model
-
-
-def _pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
-    """The pairs of a set as the networks of a setting take them."""
-    images, old = distilled.images_for(setting.flat.model), distilled.pairs
-    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
-    pairs = pairs.to(setting.device, setting.dtype)
-    if setting.config.evaluate.similarity == "expert":
-        pairs.similarity = expert_similarity(setting, pairs)
-    return pairs
-
-
-def _reached(
-    setting: Setting,
-    distilled: DistilledSet,
-    loss: Loss,
-    keep: Callable[[DualEncoder], None] = lambda network: None,
-) -> list[Outcome]:
-    """What the networks reach; the first one is shown to ``keep``."""
-    pairs = _pairs_for(setting, distilled)
-    inputs = frozen_inputs(pairs, setting.flat.model)
-
-    def reached(seed: int) -> Outcome:
-        first = {"keep": keep} if seed == 0 else {}
-        return trial(setting, pairs, loss, NETWORK, seed, inputs=inputs, **first)
-
-    seeds = range(setting.config.evaluate.seeds)
-    with threads_of(setting):
-        return outcomes(seeds, reached, setting.progress, "train on the set")

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from lors.encoders import DualEncoder, FlatModel
-from lors.evaluation.evaluate import row_of
 from lors.evaluation.protocol import Outcome, choose_epoch, outcome, outcomes
 from lors.evaluation.results import FULL_DATA, RANDOM_PAIRS, Row
+from lors.evaluation.rows import row_of
 from lors.evaluation.tuning import Tuned, rates_label, trial, tune, with_rates
 from lors.experts import expert_origin, experts_of
 from lors.files import artifacts

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lors.config import Config
 from lors.encoders import DualEncoder
+from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
     Outcome,
     choose_epoch,
@@ -20,12 +21,22 @@ from lors.evaluation.protocol import (
     train_on,
 )
 from lors.losses import LOSSES, Loss
+from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
-from lors.similarity import Identity
+from lors.similarity import Fixed, Identity, Similarity
 from lors.system import ranks
 
-__all__ = ["Tuned", "candidates", "rates_label", "trial", "tune", "val_recall", "with_rates"]
+__all__ = [
+    "Tuned",
+    "candidates",
+    "pairs_for",
+    "rates_label",
+    "trial",
+    "tune",
+    "val_recall",
+    "with_rates",
+]
 
 FACTORS = (0.1, 0.3, 1.0, 3.0)
 
@@ -78,21 +89,24 @@ def val_recall(setting: Setting, pairs: SyntheticPairs) -> float:
     return measure(model, setting.real["val"]).mean
 
 
-def tune(setting: Setting, pairs: SyntheticPairs) -> Tuned:
+def tune(
+    setting: Setting, pairs: SyntheticPairs, own: tuple[str, tuple[float, float]] | None = None
+) -> Tuned:
     """Find the rates at which a set trains best that has not learned them; it is not changed.
 
-    Every choice of rates, and for plain pairs every loss, is tried with one network and judged on
-    the validation split, so that no baseline is starved.
+    Every choice of rates, and every loss where S was not learned for one, is tried with one network
+    and judged on the validation split, so that no baseline is starved.
 
     Args:
         setting: data, networks and protocol.
         pairs: the set; ``with_rates`` gives it the rates that were found.
+        own: a loss and rates that compete, too.
     """
     keys = (setting.config.seed, "tuning")
-    plain = isinstance(pairs.similarity, Identity)
-    losses = setting.config.evaluate.tried_losses if plain else (setting.config.loss,)
     inputs = frozen_inputs(pairs, setting.flat.model)
+    losses = _losses(setting.config, pairs.similarity)
     grid = [(loss, rates) for loss in losses for rates in candidates(setting.config)]
+    grid += [own] if own is not None else []
 
     def best_recall(choice: tuple[str, tuple[float, float]]) -> float:
         loss, rates = choice
@@ -104,6 +118,26 @@ def tune(setting: Setting, pairs: SyntheticPairs) -> Tuned:
     recalls = ranks.divide(grid, best_recall, setting.progress, "tune loss and rates")
     best = max(recalls)
     return Tuned(*grid[recalls.index(best)], recall=best)
+
+
+def _losses(config: Config, similarity: Similarity) -> tuple[str, ...]:
+    """The losses to try: all, unless S was learned for one; InfoNCE takes another S as eNCE."""
+    tried = config.evaluate.tried_losses
+    if isinstance(similarity, Identity):
+        return tried
+    if isinstance(similarity, Fixed):
+        return tuple(dict.fromkeys("ence" if loss == "nce" else loss for loss in tried))
+    return (config.loss,)
+
+
+def pairs_for(setting: Setting, distilled: DistilledSet) -> SyntheticPairs:
+    """The pairs of a set as the networks of a setting take them."""
+    images, old = distilled.images_for(setting.flat.model), distilled.pairs
+    pairs = SyntheticPairs(images, old.texts.detach(), old.similarity, old.rates.tolist())
+    pairs = pairs.to(setting.device, setting.dtype)
+    if setting.config.evaluate.similarity == "expert":
+        pairs.similarity = expert_similarity(setting, pairs)
+    return pairs
 
 
 def with_rates(pairs: SyntheticPairs, rates: Sequence[float]) -> SyntheticPairs:

@@ -10,7 +10,7 @@ from torch import Tensor
 from lors.config.matchers import HindsightOptions
 from lors.losses import soft_nce
 from lors.matching.matcher import add_gradients
-from lors.matching.teachers import Teachers
+from lors.matching.teachers import Teachers, noised
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -68,15 +68,9 @@ class HindsightMatcher:
             protocol.weight_decay,
         )
         drawn = setting.real_batch(generator, self.options.real_batch_size)
-        real = [self._noised(part, generator) for part in drawn]
+        real = [noised(part, self.options.noise, generator) for part in drawn]
         targets = self.teachers.cosines(*real) / self.options.teacher_temperature
         outputs = [side(part) for side, part in zip(sides, real, strict=True)]
         objective = soft_nce(model.logits(*outputs), targets)
         add_gradients(objective, synthetic)
         return objective.item()
-
-    def _noised(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
-        if not self.options.noise or not inputs.is_floating_point():
-            return inputs
-        noise = torch.randn(inputs.shape, generator=generator, dtype=torch.float32)
-        return inputs + self.options.noise * noise.to(inputs)

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from lors.config import Config, SimilarityConfig, load_config
+from lors.config import Config, load_config
 from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
 from lors.distillation.health import Health
 from lors.distillation.loop import Distillation, distill
-from lors.evaluation.evaluate import set_row
 from lors.evaluation.recall import chance
 from lors.evaluation.references import REFERENCES, reference_row
 from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
+from lors.evaluation.rows import set_row
+from lors.evaluation.taught import teachers_similarity
 from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
 from lors.files.tables import write_csv
@@ -41,7 +42,7 @@ from lors.runs.logbook import Logbook
 from lors.runs.small_data import say_what_is_small
 from lors.selection import select
 from lors.sets.distilled import DistilledSet
-from lors.sets.synthetic import SyntheticPairs
+from lors.sets.synthetic import SyntheticPairs, pairs_within
 from lors.setting import Setting, resolve
 from lors.setting.neighbours import shown_captions
 from lors.setting.threads import threads_of
@@ -262,15 +263,20 @@ def _state(setting: Setting, start: SyntheticPairs, logbook: Logbook) -> Distill
 def _select(setting: Setting, out: Path) -> DistilledSet:
     config, kind = setting.config, setting.config.selection.kind
     assert kind is not None
-    (chosen, scores), captions = select(setting, kind, config.distill.budget)
+    similarity = config.selection.kept_similarity()
+    numbers = setting.plain_pairs(np.arange(1), np.arange(1)).pair_numbers()
+    count = pairs_within(config.distill.budget, numbers, similarity)
+    (chosen, scores), captions = select(setting, kind, count)
     pairs = setting.plain_pairs(chosen, captions)
+    if config.selection.similarity == "teachers":
+        pairs.similarity = teachers_similarity(setting, pairs)
     best = tune(setting, pairs)
     pairs = with_rates(pairs, best.rates)
     words = setting.pairs.splits["train"].captions
     selected = setting.distilled(
         pairs,
         best.loss,
-        SimilarityConfig(kind="identity"),
+        similarity,
         [words[caption] for caption in captions] if words else (),
     )
     if ranks.rank() == 0:

@@ -65,11 +65,10 @@ class Rehearsal:
         experts = {"folder": folder, "compact": True, "epochs": max(1, epochs)}
         self.setting = MadeUpSetting(_changed(config, "experts", **experts))
         self.numbers = self.setting.plain_pairs(np.arange(1), np.arange(1)).pair_numbers()
-        self.count = config.distill.budget
-        if config.selection.kind is None:
-            most = config.most_pairs()
-            similarity = config.similarity_within(self.numbers)
-            self.count = pairs_within(self.count, self.numbers, similarity, most)
+        most, similarity = config.most_pairs(), config.similarity_within(self.numbers)
+        if config.selection.kind is not None:
+            most, similarity = None, config.selection.kept_similarity()
+        self.count = pairs_within(config.distill.budget, self.numbers, similarity, most)
         self.remarks: list[str] = []
         self.preparing = 0
 

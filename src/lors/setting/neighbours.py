@@ -15,6 +15,7 @@ from lors.setting.setting import Setting
 
 __all__ = [
     "Neighbours",
+    "caption_texts",
     "caption_vectors",
     "nearest",
     "nearest_captions",
@@ -93,14 +94,19 @@ def nearest_images(setting: Setting, images: Tensor, k: int = 1) -> Neighbours:
     return nearest(queries, candidates, k)
 
 
-@torch.no_grad()
 def caption_vectors(setting: Setting, index: np.ndarray) -> Tensor:
     """Captions of the training split, as ``text_vectors`` gives synthetic texts. Shape: (m, d)"""
+    return _vectors(caption_texts(setting, index))
+
+
+@torch.no_grad()
+def caption_texts(setting: Setting, index: np.ndarray) -> Tensor:
+    """Captions of the training split as synthetic texts are. Shape: (m, text_dim) or (m, L, d)"""
     model = setting.flat.model
     captions = setting.real["train"].captions(index, model)
     if not captions.is_floating_point():
         captions = model.text[0].embed_tokens(captions)  # type: ignore[index]
-    return _vectors(captions)
+    return captions
 
 
 def text_vectors(setting: Setting, texts: Tensor) -> Tensor:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from lors.config import load_config
-from lors.evaluation.evaluate import evaluated_row, evaluation_setting
+from lors.config.types import Control
+from lors.evaluation.evaluate import evaluation_setting
 from lors.evaluation.references import REFERENCES, cached_reference
 from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
+from lors.evaluation.rows import evaluated_row
 from lors.sets.distilled import DistilledSet
 from lors.share.importing import import_set, is_foreign
 from lors.system.errors import InputError
@@ -25,6 +27,7 @@ def judge(
     overrides: Sequence[str] | Mapping[str, Any] = (),
     *,
     references: bool = True,
+    control: Control | None = None,
     alpha: float | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -48,6 +51,7 @@ def judge(
         overrides: changes to the configuration, as ``"section.key=value"`` or by dotted name.
         references: also measure random pairs of equal storage and the full data, in the same
             protocol. What was measured once is kept below ``LORS_HOME``.
+        control: as of ``evaluate``: S = I, or each text replaced by the nearest real caption.
         alpha: as of ``import_set``.
         progress: reports long-running work.
 
@@ -63,7 +67,7 @@ def judge(
     saved["evaluate"]["legacy"] = True
     config = load_config(saved, () if like is not None else overrides)
     setting = evaluation_setting(made, config, progress)
-    row = _sized(evaluated_row(setting, made), made, made.storage())
+    row = _sized(evaluated_row(setting, made, control), made, made.storage())
     progress.say(str(row))
     selected = made.config.selection.kind is not None and not made.imported
     results = Results().with_row(SELECTED if selected else DISTILLED, row)

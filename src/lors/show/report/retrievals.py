@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lors.encoders import DualEncoder
-from lors.evaluation.evaluate import evaluation_network
+from lors.evaluation.rows import evaluation_network
 from lors.runs.opened import Run
 from lors.setting import Setting
 from lors.show.report import blocks

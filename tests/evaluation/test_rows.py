@@ -7,8 +7,8 @@ import torch
 
 import lors
 from lors.encoders import FlatModel
-from lors.evaluation import evaluate as module
-from lors.evaluation.evaluate import evaluation_network, set_row
+from lors.evaluation import rows as module
+from lors.evaluation.rows import evaluation_network, set_row
 from lors.sets.distilled import DistilledSet
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
