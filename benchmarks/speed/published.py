@@ -211,7 +211,10 @@ def _start_and_target(work: Published) -> tuple[Tensor, Tensor]:
     options = work.matching
     expert = int(torch.randint(work.config.experts.count, ()))
     epoch = int(torch.randint(options.min_start_epoch, options.max_start_epoch, ()))
-    both = [torch.load(work.folder / f"{side}-{expert}.pt") for side in ("image", "text")]
+    both = [
+        torch.load(work.folder / f"{side}-{expert}.pt", weights_only=True)
+        for side in ("image", "text")
+    ]
     start, target = (
         torch.cat([p.reshape(-1) for side in both for p in side[place]])
         for place in (epoch, epoch + options.expert_epochs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from itertools import islice
 from typing import TypeVar
 
@@ -81,11 +82,16 @@ def side_by_side(work: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         return
     with ThreadPoolExecutor(_places) as pool:
         todo = iter(items)
-        running = [pool.submit(work, item) for item in islice(todo, _places)]
+        running = [_submit(pool, work, item) for item in islice(todo, _places)]
         try:
             while running:
                 yield running.pop(0).result()
-                running += [pool.submit(work, item) for item in islice(todo, 1)]
+                running += [_submit(pool, work, item) for item in islice(todo, 1)]
         finally:
             for future in running:
                 future.cancel()
+
+
+def _submit(pool: ThreadPoolExecutor, work: Callable[[S], T], item: S) -> Future[T]:
+    """Begin with an item, in the context of the caller."""
+    return pool.submit(copy_context().run, work, item)
