@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from lors.config import SimilarityConfig
-from lors.similarity import SIMILARITIES, Fixed, LowRank, build_similarity
+from lors.similarity import SIMILARITIES, Fixed, Full, LowRank, build_similarity
 from lors.system.errors import InputError
+from lors.system.seeding import generator
 
 
 @pytest.mark.parametrize("kind", SIMILARITIES)
@@ -76,3 +77,24 @@ def test_a_configured_rank_is_at_most_the_number_of_pairs() -> None:
     assert built.scale == 1.5
     assert built.numbers() == LowRank.stored(config, 4)
     assert torch.equal(built.matrix(), 3 * torch.eye(4))
+
+
+@pytest.mark.parametrize(("pairs", "blocks"), [(6, 2), (7, 3), (5, 1), (3, 5)])
+def test_blocks_are_a_full_similarity_of_each_part_and_nothing_between(
+    pairs: int, blocks: int
+) -> None:
+    config = SimilarityConfig(kind="full", blocks=blocks)
+    similarity = build_similarity(config, pairs)
+    for parameter in similarity.parameters():
+        parameter.data += 0.1 * torch.randn(parameter.shape, generator=generator(0))
+    parts = torch.arange(pairs).tensor_split(min(blocks, pairs))
+    matrix, outside = similarity.matrix(), torch.ones(pairs, pairs)
+    for part in parts:
+        assert (matrix[part[:, None], part] != 0).all()
+        outside[part[:, None], part] = 0
+    assert not (matrix * outside).any()
+    assert similarity.numbers() == sum(len(p) ** 2 for p in parts) == Full.stored(config, pairs)
+    index = torch.tensor([2, 0, pairs - 1])
+    torch.testing.assert_close(similarity(index), matrix[index[:, None], index])
+    similarity(index).sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in similarity.parameters())

@@ -13,7 +13,7 @@ __all__ = ["BENCHMARKS"]
 
 BENCHMARKS = {
     "meta-gradient": "the gradient of an inner run, against graphs in both passes",
-    "unroll": "the gradient through training two heads, against one through all parameters",
+    "unroll": "Hindsight: the gradient through training two heads, and a whole iteration",
     "frozen": "photos learned through a frozen trunk, against one with its batch norms",
     "iteration": "one iteration of distillation, against one that makes everything anew",
     "snapshots": "an expert's start and target, against loading its whole trajectory",

@@ -86,7 +86,7 @@ def plain_iteration(
     targets = torch.stack(cosines).mean(0) / options.teacher_temperature
     outputs = [end(part) for end, part in zip(ends, real, strict=True)]
     objective = soft_nce(model.logits(*outputs), targets)
-    objective.backward()  # type: ignore[no-untyped-call]
+    objective.backward()
     return objective.item()
 
 

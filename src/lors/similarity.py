@@ -23,6 +23,7 @@ from lors.system.registry import Registry
 
 __all__ = [
     "SIMILARITIES",
+    "Blocks",
     "Diagonal",
     "Fixed",
     "Full",
@@ -186,11 +187,66 @@ class Full(Similarity):
         self.values = nn.Parameter(torch.eye(pairs))
 
     @classmethod
+    def from_config(
+        cls, config: SimilarityConfig, pairs: int, generator: torch.Generator | None = None
+    ) -> Similarity:
+        return cls(pairs) if config.blocks == 1 else Blocks(pairs, config.blocks)
+
+    @classmethod
     def stored(cls, config: SimilarityConfig, pairs: int) -> int:
-        return pairs**2
+        return sum(size**2 for size in _sizes(pairs, config.blocks))
 
     def forward(self, index: Tensor) -> Tensor:
         return self.values[index[:, None], index]
+
+
+class Blocks(Similarity):
+    """A full S for parts that are learned apart: blocks along the diagonal, and 0 elsewhere.
+
+    >>> S = Blocks(5, blocks=2)
+    >>> S.numbers(), S.matrix().equal(torch.eye(5))
+    (13, True)
+
+    Args:
+        pairs: N, the number of pairs.
+        blocks: how many; their sizes differ by at most one.
+    """
+
+    part: Tensor
+    first: Tensor
+    place: Tensor
+
+    def __init__(self, pairs: int, blocks: int) -> None:
+        super().__init__(pairs)
+        sizes = _sizes(pairs, blocks)
+        self.values = nn.Parameter(torch.cat([torch.eye(size).flatten() for size in sizes]))
+        part = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        widths = torch.tensor(sizes)[part]
+        starts, before = torch.tensor(sizes).square().cumsum(0), torch.tensor(sizes).cumsum(0)
+        place = torch.arange(pairs) - (before - torch.tensor(sizes))[part]
+        first = (starts - torch.tensor(sizes).square())[part] + place * widths
+        # The number of pair i with pair j of the same part is first[i] + place[j].
+        for name, known in (("part", part), ("first", first), ("place", place)):
+            self.register_buffer(name, known, persistent=False)
+
+    @classmethod
+    def stored(cls, config: SimilarityConfig, pairs: int) -> int:
+        return Full.stored(config, pairs)
+
+    def forward(self, index: Tensor) -> Tensor:
+        same = self.part[index][:, None] == self.part[index]
+        numbers = self.first[index][:, None] + self.place[index]
+        return torch.where(same, self.values[torch.where(same, numbers, 0)], 0)
+
+
+def _sizes(pairs: int, blocks: int) -> list[int]:
+    """Of parts as equal as can be, as ``tensor_split`` makes them.
+
+    >>> _sizes(5, 2)
+    [3, 2]
+    """
+    blocks = min(blocks, pairs)
+    return [pairs // blocks + (number < pairs % blocks) for number in range(blocks)]
 
 
 class Fixed(Similarity):

@@ -236,7 +236,8 @@ def test_controls_of_a_comparison_and_of_one_of_its_sets(
     assert "taught by the experts" in shown
     assert Path("runs/compare-tiny/report.html").is_file()
     made = "runs/compare-tiny/runs/8-pairs-random-teachers-s-seed-0/distilled.safetensors"
-    assert call("evaluate", made, "--control", "identity", monkeypatch=monkeypatch) == 0
+    options = ["--control", "identity", "--no-references"]
+    assert call("evaluate", made, *options, monkeypatch=monkeypatch) == 0
     assert re.search(r"mean recall .* \((nce|wbce|ence), ", capfd.readouterr().out)
 
 

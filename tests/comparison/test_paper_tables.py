@@ -13,7 +13,9 @@ HEADS = ["flickr8k-heads-100", "flickr8k-heads-200", "flickr8k-heads-500"]
 def test_a_row_of_many_sizes_stands_for_one_row_each() -> None:
     rows = load_table("time").rows
     assert [row.preset for row in rows] == [
-        f"{data}-lors-{pairs}" for data in ("flickr30k", "coco") for pairs in (100, 200, 500)
+        f"{data}-lors-{pairs}-published"
+        for data in ("flickr30k", "coco")
+        for pairs in (100, 200, 500)
     ]
     assert [row.label for row in rows[:2]] == ["Flickr30k 100 pairs", "Flickr30k 200 pairs"]
 

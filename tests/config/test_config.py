@@ -27,7 +27,7 @@ def test_a_configuration_survives_its_own_yaml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("distill.iterations=0", "'distill.iterations' should be greater than 0"),
+        ("distill.iterations=-1", "'distill.iterations' should be greater than or equal to 0"),
         ("distill.learning_rates.images=-1", "should be greater than 0"),
         ("evaluate.seeds=-2", "greater than 0"),
         ("encoder.temperature=.nan", "finite"),

@@ -64,10 +64,11 @@ def test_only_who_matches_trajectories_needs_as_many_epochs_as_it_reads() -> Non
         assert set(config.expert_snapshots()) == {0, 1}
     chosen = load_config("tiny", ["experts.epochs=1", "selection.kind=herding"])
     assert set(chosen.expert_snapshots()) == {0, 1}
-    with pytest.raises(InputError, match=r"expert epoch 4 \(max_start_epoch - 1\) but"):
-        load_config("tiny", [*JOINT, "matching.max_start_epoch=5"])
-    joint = load_config("tiny", [*JOINT, "matching.max_start_epoch=4"])
-    assert joint.expert_snapshots() == [0, 1, 2, 3]
+    with pytest.raises(InputError, match=r"begins at expert epoch 4 \(min_start_epoch\) but"):
+        load_config("tiny", [JOINT[0], "matching.min_start_epoch=4", "matching.max_start_epoch=5"])
+    for beyond in (4, 11):
+        joint = load_config("tiny", [*JOINT, f"matching.max_start_epoch={beyond}"])
+        assert joint.expert_snapshots() == [0, 1, 2, 3]
 
 
 def test_another_matcher_keeps_the_options_that_it_has_too() -> None:

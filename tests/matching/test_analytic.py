@@ -10,7 +10,15 @@ from lors.config.matchers import AnalyticOptions
 from lors.distillation.loop import Distillation
 from lors.encoders import EncodedSplit
 from lors.matching import matcher_of
-from lors.matching.analytic import AnalyticMatcher, Side, head_distance, real_sides
+from lors.matching.analytic import (
+    AnalyticMatcher,
+    Side,
+    covariances,
+    head_distance,
+    real_covariances,
+    real_sides,
+    relative_distance,
+)
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
 from lors.similarity import Fixed
@@ -28,6 +36,9 @@ FEATURES = [*HEADS, "encoder.space=features", "encoder.image_head=linear"]
 @pytest.fixture(scope="module")
 def double() -> Setting:
     return setting_of(load_config("tiny", ["dtype=float64", *FEATURES]))
+
+
+TARGETS = [AnalyticOptions(subsets=1), AnalyticOptions(target="heads")]
 
 
 def fitted(x: Tensor, y: Tensor, ridge: float) -> Tensor:
@@ -74,15 +85,18 @@ def test_real_pairs_are_at_no_distance_from_themselves_and_nothing_is_at_two(
     real, model, index = double.real["train"], double.flat.model, np.arange(7)
     first = np.searchsorted(real.owner, index)
     seven = EncodedSplit(real.images[:7], real.texts[first], index)
-    matcher = AnalyticMatcher(altered(double, real={"train": seven}), AnalyticOptions())
-    pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
-    assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
-    pairs.texts.data.zero_()
-    assert matcher.backward(pairs, generator(0)) == pytest.approx(2)
+    setting = altered(double, real={"train": seven})
+    for options in TARGETS:
+        matcher = AnalyticMatcher(setting, options)
+        pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
+        assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
+        pairs.texts.data.zero_()
+        assert matcher.backward(pairs, generator(0)) == pytest.approx(2)
 
 
-def test_gradient_equals_central_differences(double: Setting) -> None:
-    pairs, matcher = start_pairs(double), matcher_of(double)
+@pytest.mark.parametrize("options", TARGETS)
+def test_gradient_equals_central_differences(double: Setting, options: AnalyticOptions) -> None:
+    pairs, matcher = start_pairs(double), AnalyticMatcher(double, options)
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
@@ -90,9 +104,12 @@ def test_gradient_equals_central_differences(double: Setting) -> None:
     assert pairs.rates.grad is None
 
 
-def test_a_similarity_exchanges_what_images_are_mapped_to(double: Setting) -> None:
+@pytest.mark.parametrize("options", TARGETS)
+def test_a_similarity_exchanges_what_images_are_mapped_to(
+    double: Setting, options: AnalyticOptions
+) -> None:
     """Pairs whose texts are exchanged, with an S that exchanges them back, are the same."""
-    pairs, matcher = start_pairs(double), matcher_of(double)
+    pairs, matcher = start_pairs(double), AnalyticMatcher(double, options)
     plain = SyntheticPairs(pairs.images.data, pairs.texts.data)
     order = torch.randperm(len(plain), generator=generator(0))
     back = torch.eye(len(plain))[:, order.argsort()].T
@@ -101,9 +118,37 @@ def test_a_similarity_exchanges_what_images_are_mapped_to(double: Setting) -> No
     assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
+def test_equal_covariances_give_equal_heads() -> None:
+    x, y = (torch.randn(20, n, generator=generator(n), dtype=torch.double) for n in (4, 3))
+    found = covariances(x, y)
+    head = torch.linalg.lstsq(x - x.mean(0), y - y.mean(0)).solution
+    torch.testing.assert_close(torch.linalg.solve(found.image, found.common), head)
+    turned = torch.linalg.qr(torch.randn(20, 20, generator=generator(0), dtype=torch.double))[0]
+    mean = torch.ones(20, 1, dtype=torch.double) / 20**0.5
+    turned, _ = torch.linalg.qr(torch.cat([mean, turned], 1)[:, :20])  # keeps the mean apart
+    others = covariances(*(turned[:, 1:] @ turned[:, 1:].T @ (t - t.mean(0)) for t in (x, y)))
+    assert relative_distance(found, others).item() == pytest.approx(0, abs=1e-12)
+    assert relative_distance(found, covariances(0 * x, 0 * y)).item() == pytest.approx(3)
+
+
+def test_every_iteration_takes_the_next_caption_of_every_image(double: Setting) -> None:
+    real, model = double.real["train"], double.flat.model
+    found = real_covariances(real, model, 3)
+    x = real.inputs(np.arange(len(real)), model).double()
+    for number, each in enumerate(found):
+        captions = np.searchsorted(real.owner, np.arange(len(real))) + number
+        expected = covariances(x, real.captions(captions, model).double())
+        torch.testing.assert_close(each.common, expected.common)
+    matcher, pairs = AnalyticMatcher(double, AnalyticOptions(subsets=3)), start_pairs(double)
+    losses = [matcher.backward(pairs, generator(0)) for _ in range(6)]
+    assert losses[:3] == losses[3:]
+    assert len(set(losses)) == 3
+
+
 def test_matching_brings_the_heads_together() -> None:
     rates = ["distill.learning_rates.images=3", "distill.learning_rates.texts=3"]
-    setting = setting_of(load_config("tiny", [*FEATURES, *rates, "similarity.kind=identity"]))
+    heads = ["matching.target=heads", "similarity.kind=identity"]
+    setting = setting_of(load_config("tiny", [*FEATURES, *rates, *heads]))
     run, matcher = (
         Distillation(start_pairs(setting), setting.config.distill, 0),
         matcher_of(setting),

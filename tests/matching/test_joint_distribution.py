@@ -16,8 +16,10 @@ from lors.experts import TrajectoryStore
 from lors.matching import matcher_of
 from lors.matching.joint_distribution import (
     JointDistributionMatcher,
+    geodesic_distance,
     joint_distance,
     kernel_distance,
+    squared_angles,
 )
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
@@ -83,16 +85,56 @@ class Counting(TrajectoryStore):
         return (100.0 * expert + torch.tensor(list(epochs)).float())[:, None]
 
 
+def ten_epochs(double: Setting) -> Setting:
+    experts = double.config.experts.model_copy(update={"epochs": 10})
+    return altered(double, config=double.config.model_copy(update={"experts": experts}))
+
+
 def test_a_network_lies_between_two_snapshots_of_one_expert(double: Setting) -> None:
-    options = JointDistributionOptions(min_start_epoch=4, max_start_epoch=8)
+    options = JointDistributionOptions(
+        min_start_epoch=4, max_start_epoch=8, networks="one expert", kernel="median"
+    )
     matcher = JointDistributionMatcher(double, options)
-    matcher.experts = Counting()
+    matcher.setting, matcher.experts = ten_epochs(double), Counting()
     drawn = [matcher._between(generator(key), torch.zeros(1)).item() for key in range(200)]
     for expert in range(2):
         epochs = [value - 100 * expert for value in drawn if value // 100 == expert]
         assert 4 <= min(epochs) < 4.5
         assert 6.5 < max(epochs) <= 7
         assert len({round(epoch, 3) for epoch in epochs}) > 30
+
+
+def test_a_network_is_the_middle_of_two_experts_at_epochs_of_their_own(double: Setting) -> None:
+    matcher = JointDistributionMatcher(double, JointDistributionOptions())
+    matcher.setting, matcher.experts = ten_epochs(double), Counting()
+    drawn = [matcher._between(generator(key), torch.zeros(1)).item() for key in range(200)]
+    assert all(value in {50 + halves / 2 for halves in range(2, 21)} for value in drawn)
+    assert min(drawn) < 53
+    assert max(drawn) > 58
+
+
+def test_squared_angles_and_their_slope_are_those_of_the_arc_cosine() -> None:
+    angles = torch.cat([torch.logspace(-6, 0, 30), torch.linspace(1, 3.1, 20)]).double()
+    cosines = angles.cos().requires_grad_()
+    found = squared_angles(cosines)
+    torch.testing.assert_close(found, angles.square(), rtol=1e-6, atol=1e-12)
+    (slope,) = torch.autograd.grad(found.sum(), cosines)
+    expected = -2 * angles / angles.sin()
+    torch.testing.assert_close(slope, expected, rtol=1e-6, atol=0)
+    same = torch.ones((), dtype=torch.double, requires_grad=True)
+    assert torch.autograd.grad(squared_angles(same), same)[0].item() == pytest.approx(-2)
+
+
+def test_geodesic_distance_equals_a_loop_over_pairs() -> None:
+    real, synthetic = points(6, 0), points(3, 1)
+
+    def mean(left: Tensor, right: Tensor) -> float:
+        angles = [math.acos(min(1.0, float(a @ b))) for a in left for b in right]
+        return sum(math.exp(-(angle**2) / (2 * 0.5**2)) for angle in angles) / len(angles)
+
+    square = mean(real, real) - 2 * mean(real, synthetic) + mean(synthetic, synthetic)
+    assert geodesic_distance(real, synthetic, 0.5).item() == pytest.approx(square**0.5)
+    assert geodesic_distance(real, real.flip(0), 0.5).item() < 1e-7
 
 
 def test_gradient_equals_central_differences(double: Setting) -> None:
@@ -117,7 +159,7 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
     found = matcher.backward(pairs, generator(0))
     logits = matcher.network(pairs.images, pairs.texts)
     expected = double.loss(logits, torch.eye(7, dtype=torch.double)).item()
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert found == pytest.approx(expected, rel=1e-7)  # the root of what is rounded to 1e-16
 
 
 def test_the_weight_is_that_of_the_kernel_distances(double: Setting) -> None:

@@ -13,7 +13,7 @@ from lors.config.matchers import TrajectoryOptions
 from lors.distillation.loop import Distillation
 from lors.experts import TrajectoryStore
 from lors.matching import Matcher, matcher_of
-from lors.matching.starts import Starts
+from lors.matching.starts import Starts, movement_ratio, paced_ranges
 from lors.matching.trajectory import TrajectoryMatcher
 from lors.setting import Setting, setting_of
 from lors.starts import start_pairs
@@ -40,7 +40,7 @@ def drawn(setting: Setting, *settings: str, phase: int = 0) -> set[tuple[int, in
     options, draw = config.matching, generator(0)
     assert isinstance(options, TrajectoryOptions)
     store = Counting(sum(setting.flat.sides))
-    starts = Starts(store, config.experts, setting.flat, options)
+    starts = Starts(store, config.experts, setting.flat, options, config.distill.budget)
     found = set()
     for _ in range(100):
         start, target = starts.draw(draw, torch.zeros(1), phase)
@@ -68,6 +68,57 @@ def test_starts_are_drawn_from_a_range_and_every_phase_has_its_own(setting: Sett
     assert {image for _, image, _ in drawn(setting, phases, phase=1)} == {5, 6, 7}
 
 
+def test_a_phase_is_only_there_above_its_budget(setting: Setting) -> None:
+    phases = (
+        "matching.phases=[{max_start_epoch: 2}, {min_start_epoch: 5, max_start_epoch: 8, above: 8}]"
+    )
+    for budget, parts in ((8, 1), (9, 2)):
+        config = load_config("tiny", ["experts.epochs=9", phases, f"distill.budget={budget}"])
+        assert config.parts() == parts
+    with pytest.raises(InputError, match="is for this distill"):
+        load_config("tiny", ["matching.phases=[{max_start_epoch: 2, above: 99}]"])
+
+
+class Bent(TrajectoryStore):
+    """Goes up to epoch 2 and then aside."""
+
+    def __init__(self) -> None:
+        pass
+
+    def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
+        return torch.tensor([[float(min(e, 2)), float(max(0, e - 2))] for e in epochs])
+
+
+def test_shortcuts_of_a_phase_end_at_its_last_epoch(setting: Setting) -> None:
+    phases = "[{max_start_epoch: 1, last_epoch: 2}, {max_start_epoch: 1, last_epoch: 4}]"
+    config = load_config(
+        "tiny", ["experts.epochs=4", "matching.shortcut=true", f"matching.phases={phases}"]
+    )
+    assert isinstance(config.matching, TrajectoryOptions)
+
+    class Flat:
+        sides, sizes = (1, 1), [2]
+
+    starts = Starts(Bent(), config.experts, Flat(), config.matching, 8)  # type: ignore[arg-type]
+    ends = [starts.draw(generator(0), torch.zeros(1), phase)[1].tolist() for phase in (0, 1)]
+    assert ends == [[1.0, 0.0], [0.5, 0.5]]  # the first step of two, and of four on the diagonal
+    with pytest.raises(InputError, match="a phase ends at epoch 5: set last_epoch"):
+        load_config("tiny", ["matching.phases=[{max_start_epoch: 1, last_epoch: 5}]"])
+
+
+def test_the_side_that_moves_less_has_the_longer_range(setting: Setting) -> None:
+    straight = torch.linspace(0, 1, 5)[:, None]
+    thetas = torch.cat([3 * straight, 4 * straight, straight], 1)  # 5 and 1 in each fourth
+    assert movement_ratio([thetas, thetas], (2, 1)) == pytest.approx(0.2)
+    assert paced_ranges((1, 3), 0.2, last=20) == ((1, 3), (1, 11))
+    assert paced_ranges((1, 3), 5.0, last=6) == ((1, 7), (1, 3))
+    assert paced_ranges((0, 2), 1.0, last=9) == ((0, 2), (0, 2))
+    image, text = setting.flat.sides  # where every number moves alike, a side moves as their root
+    found = drawn(setting, "matching.starts=paced")
+    assert {v for _, v, _ in found} == set(range(min(9, max(2, round(2 * (text / image) ** 0.5)))))
+    assert {t for _, _, t in found} == set(range(min(9, max(2, round(2 * (image / text) ** 0.5)))))
+
+
 @pytest.mark.parametrize("ratio", ["merged", "separate"])
 def test_gradients_of_independent_starts_are_slopes(ratio: str) -> None:
     settings = ["dtype=float64", "matching.derivative=double", f"matching.ratio={ratio}"]
@@ -88,9 +139,9 @@ def epochs(matcher: Matcher, key: int) -> list[int]:
     class Asked(Counting):
         def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
             asked.append(epochs[0])
-            return experts.snapshots(expert, epochs)
+            return experts[0].snapshots(expert, epochs)
 
-    matcher.starts.experts = Asked(0)
+    matcher.starts.experts = [Asked(0)]
     matcher.starts.draw(generator(key), torch.zeros(1))
     matcher.starts.experts = experts
     return asked
@@ -137,7 +188,7 @@ def watched(setting: Setting, broken: int | None = None) -> tuple[Starts, Watche
     config = load_config("tiny", ["experts.epochs=9", "matching.max_start_epoch=5"])
     assert isinstance(config.matching, TrajectoryOptions)
     store = Watched(sum(setting.flat.sides), broken)
-    return Starts(store, config.experts, setting.flat, config.matching), store
+    return Starts(store, config.experts, setting.flat, config.matching, 8), store
 
 
 def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Setting) -> None:
@@ -147,7 +198,7 @@ def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Se
         starts.prefetch(generator(key + 1), like)
         found, expected = starts.draw(generator(key), like), plain.draw(generator(key), like)
         assert all(map(torch.equal, found, expected))
-    store = starts.experts
+    (store,) = starts.experts
     assert isinstance(store, Watched)
     assert len(store.reads) == 21  # the first draw, and one ahead of each
     assert sum(thread.startswith("prefetch") for thread, _, _ in store.reads) == 20
@@ -191,8 +242,8 @@ def test_distillation_prefetches_and_ends_with_the_same_bits(
             monkeypatch.setattr(TrajectoryMatcher, "prefetch", lambda *_: None)
         matcher = matcher_of(setting)
         assert isinstance(matcher, TrajectoryMatcher)
-        read = mock.Mock(wraps=matcher.starts.experts)
-        matcher.starts.experts = read
+        read = mock.Mock(wraps=matcher.starts.experts[0])  # without shortcuts, that of all phases
+        matcher.starts.experts = [read] * len(matcher.starts.experts)
         run = Distillation(start_pairs(setting), config, seed=0)
         losses = [run.step(matcher) for _ in range(4)]
         ends.append((losses, run.synthetic.state_dict(), read.snapshots.call_count))
@@ -201,4 +252,5 @@ def test_distillation_prefetches_and_ends_with_the_same_bits(
     assert all(torch.equal(ours[name], plain[name]) for name in plain)
     assert needed == 4 * trajectories
     assert reads - needed <= 1  # where a phase ends, a start of the phase before was expected
+    assert isinstance(matcher, TrajectoryMatcher)
     assert not matcher.starts._ahead

@@ -46,6 +46,9 @@ EXACT = ["dtype=float64", "distill.evaluate_every=3", "evaluate.epochs=2"]
 SLOW = ["distill.learning_rates={images: 1, texts: 0.1, similarity: 0.01, rates: 0.0001}"]
 """Rates at which rounding does not grow."""
 
+DOUBLE = ["matching.derivative=double"]
+"""Differences would magnify the rounding of sums in another order."""
+
 
 def distilled(
     out: str, settings: list[str], references: bool = False, data_parallel: bool = False
@@ -70,6 +73,7 @@ def test_ranks_with_a_trajectory_each_equal_one_process_that_averages_them(
     size: int, tmp_path: Path
 ) -> None:
     references, settings = size == 2, ["distill.init=k-means"] if size == 4 else []
+    settings += DOUBLE
     found = run_ranks(size, distilled, tmp_path / "many", settings, references)
     settings += [f"distill.trajectories={size}"]
     alone = distilled(str(tmp_path / "one"), settings, references)
@@ -95,7 +99,7 @@ def test_a_run_continues_with_another_number_of_ranks(kind: str, tmp_path: Path)
 def test_ranks_that_divide_every_batch_equal_one_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = [*SLOW, "matching.derivative=double"]  # differences would magnify rounding
+    settings = [*SLOW, *DOUBLE]
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of four"))
     run_ranks(4, distilled, tmp_path / "four", settings, False, True)
     monkeypatch.setenv("LORS_HOME", str(tmp_path / "home of one"))

@@ -50,7 +50,9 @@ def select(
     method: Annotated[
         str,
         typer.Argument(
-            metavar="METHOD", help="random, herding, k-center, forgetting or clip-score."
+            metavar="METHOD",
+            help="random, herding, k-center, medoids, facility-location, graph-cut, deduplication, "
+            "forgetting or clip-score.",
         ),
     ],
     config: Source,

@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lors.comparison.cell import Cell
-from lors.comparison.results import Reference
+from lors.comparison.results import ClosedForm, Reference
 from lors.config import Config
 from lors.data import Pairs
+from lors.evaluation.closed_form import closed_form_heads
 from lors.evaluation.protocol import Outcome, summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
@@ -69,6 +70,7 @@ def prepare(
             columns=list(dict.fromkeys(cell.column for cell in own)),
             recall=recall(key, partial(full_data, setting)),
             chances=Chance.of(chance(setting.pairs.splits["test"].owner)),
+            heads=_closed_form(setting, own),
         )
         taught = next((c for c in own if c.config.selection.similarity == "teachers"), None)
         if taught is not None:
@@ -85,6 +87,18 @@ def _taught(setting: Setting, config: Config) -> list[Outcome]:
     other = copy.copy(setting)  # the same data and encoders, whatever has been made of them
     other.config = config
     return taught_full_data(other)
+
+
+def _closed_form(setting: Setting, cells: Sequence[Cell]) -> dict[str, ClosedForm]:
+    """Of frozen trunks, what heads in closed form reach in the storage of each row."""
+    if setting.config.encoder.scope != "heads" or setting.config.data.augment:
+        return {}
+    budgets = {cell.row: cell.config.distill.budget for cell in cells}
+    found = {budget: closed_form_heads(setting, budget) for budget in set(budgets.values())}
+    return {
+        row: ClosedForm(mean=found[budget][1].mean, about=found[budget][0].about)
+        for row, budget in budgets.items()
+    }
 
 
 def _plain(known: dict[str, Recalls | MeanRecall]) -> dict[str, Any]:

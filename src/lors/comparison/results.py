@@ -18,6 +18,7 @@ from lors.files import artifacts
 from lors.files.tables import write_csv
 
 __all__ = [
+    "ClosedForm",
     "Filled",
     "Record",
     "Reference",
@@ -74,6 +75,18 @@ class Record:
     failed: str = ""
 
 
+class ClosedForm(Value):
+    """What heads in closed form reach, with no training set, in the storage of a row.
+
+    Args:
+        mean: recall of the test split.
+        about: which heads were the best on val.
+    """
+
+    mean: float
+    about: str
+
+
 class Reference(Value):
     """The recall of the full data, and the rows and columns that it belongs to.
 
@@ -83,6 +96,7 @@ class Reference(Value):
         recall: of networks trained on the full data.
         chances: recalls of a random ranking.
         taught: of networks that all experts together taught on the full data; None: not measured.
+        heads: what heads in closed form reach, by row; empty where a trunk trains.
     """
 
     rows: list[str]
@@ -90,6 +104,7 @@ class Reference(Value):
     recall: Recalls | MeanRecall
     chances: Chance | None = None
     taught: Recalls | MeanRecall | None = None
+    heads: dict[str, ClosedForm] = {}  # noqa: RUF012 - pydantic copies it
 
     @property
     def mean(self) -> float:
@@ -238,4 +253,10 @@ def reference_note(reference: Reference, table: Table) -> str:
     which = f" ({'; '.join(where)})" if where else ""
     taught = reference.taught
     note = f"Full data{which}: mean recall {reference.recall.mean}"
-    return note + (f"; taught by the experts: {taught.mean}." if taught is not None else ".")
+    note += f"; taught by the experts: {taught.mean}." if taught is not None else "."
+    for row, heads in reference.heads.items():
+        note += (
+            f" Heads in closed form, stored in the place of {row}: mean recall {heads.mean:.1f} "
+            f"({heads.about})."
+        )
+    return note

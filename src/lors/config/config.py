@@ -117,11 +117,18 @@ class Config(Section):
 
     def learns_rates(self) -> bool:
         """Whether the set learns its inner rates; if not, they are tuned on val."""
-        return self.selection.kind is None and self.matching.learns_rates
+        learns = self.selection.kind is None and self.distill.iterations > 0
+        return learns and self.matching.learns_rates
 
     def similarity_within(self, pair_numbers: int) -> SimilarityConfig:
         """What S is where a pair holds so many numbers: see ``similarity.share``."""
-        return self.similarity.within(pair_numbers, self.matching.parts())
+        return self.similarity.within(pair_numbers, self.parts())
+
+    def parts(self) -> int:
+        """How many parts of the set are learned apart from each other."""
+        if self.selection.kind is not None:
+            return 1
+        return self.matching.parts(self.distill.budget)
 
     def most_pairs(self) -> int | None:
         """How many synthetic pairs there may be, whatever the budget; None: as many as it holds."""

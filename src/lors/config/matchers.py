@@ -20,15 +20,22 @@ __all__ = [
     "HindsightOptions",
     "JointDistributionOptions",
     "PhaseConfig",
+    "RelationOptions",
     "TrajectoryOptions",
 ]
 
 
 class PhaseConfig(Section):
-    """One phase of trajectory matching: where its inner runs start."""
+    """One phase of trajectory matching: where its inner runs start.
+
+    ``last_epoch`` is where its shortcuts end (default: with the experts), and ``above`` the budget
+    from which on there is such a phase.
+    """
 
     min_start_epoch: Number = 0
     max_start_epoch: Count
+    last_epoch: Count | None = None
+    above: Number = 0
 
 
 class TrajectoryOptions(MatchingOptions):
@@ -75,8 +82,10 @@ class TrajectoryOptions(MatchingOptions):
     expert_epochs: Count = Field(1, description="k: expert epochs that t steps should match")
     min_start_epoch: Number = Field(0, description="start epochs are drawn from this on")
     max_start_epoch: Count = Field(2, description="start epochs are drawn below this")
-    starts: Literal["joint", "independent"] = Field(
-        "joint", description="one start epoch for both sides, or one drawn for each (AMD)"
+    starts: Literal["joint", "independent", "paced"] = Field(
+        "joint",
+        description="one start epoch for both sides; one drawn for each (independent); or one for "
+        "each, where the range of the side that moves less reaches farther (paced: AMD)",
     )
     shortcut: bool = Field(
         False, description="match straight lines from an expert's start to its end (PTM-ST)"
@@ -85,7 +94,8 @@ class TrajectoryOptions(MatchingOptions):
         (),
         max_length=100,
         description="ranges of start epochs, one after the other, each for its own part of the set "
-        "(PTM-ST); default: one range for all",
+        "(PTM-ST), perhaps with the epoch where its shortcuts end and the budget above which there "
+        "is such a phase; default: one range for all",
     )
     blend: Weight = Field(
         0.0,
@@ -93,13 +103,17 @@ class TrajectoryOptions(MatchingOptions):
         "0: do not",
     )
 
+    def phases_within(self, budget: int) -> tuple[PhaseConfig, ...]:
+        """The phases of a budget: none where there is one range for all."""
+        return tuple(phase for phase in self.phases if budget > phase.above)
+
     def start_ranges(self) -> list[tuple[int, int]]:
         """The first start epoch and the one beyond the last, of each phase."""
         ranges = self.phases or (self,)
         return [(each.min_start_epoch, each.max_start_epoch) for each in ranges]
 
     def snapshots(self, epochs: int) -> set[int]:
-        if self.shortcut:
+        if self.shortcut or self.starts == "paced":
             return set(range(epochs + 1))
         starts = {epoch for bounds in self.start_ranges() for epoch in range(*bounds)}
         return starts | {start + self.expert_epochs for start in starts}
@@ -107,8 +121,8 @@ class TrajectoryOptions(MatchingOptions):
     def last_start(self) -> int:
         return self.max_start_epoch - 1
 
-    def parts(self) -> int:
-        return max(1, len(self.phases))
+    def parts(self, budget: int) -> int:
+        return max(1, len(self.phases_within(budget)))
 
     def idle_loss(self) -> float:
         """A ratio of 1 is no nearer to the expert than the start; two ratios add up to 2."""
@@ -125,12 +139,22 @@ class TrajectoryOptions(MatchingOptions):
                 f"matching reaches expert epoch {last} (max_start_epoch - 1 + expert_epochs) but "
                 f"experts.epochs is {config.experts.epochs}"
             )
+        for phase in self.phases:
+            end = config.experts.epochs if phase.last_epoch is None else phase.last_epoch
+            if not phase.max_start_epoch - 1 + self.expert_epochs <= end <= config.experts.epochs:
+                raise ValueError(
+                    f"a phase ends at epoch {end}: set last_epoch of matching.phases between "
+                    "max_start_epoch - 1 + expert_epochs and experts.epochs"
+                )
         if self.blend and config.encoder.scope != "heads":
             raise ValueError("matching.blend mixes frozen features: set encoder.scope=heads")
-        if len(self.phases) > config.distill.budget:
+        phases = len(self.phases_within(config.distill.budget))
+        if self.phases and not phases:
+            raise ValueError("no phase of matching.phases is for this distill.budget: lower above")
+        if phases > config.distill.budget:
             raise ValueError("matching.phases has more phases than distill.budget has pairs")
         lowrank = config.similarity.kind == "lowrank"
-        if lowrank and len(self.phases) > config.similarity.rank:
+        if lowrank and phases > config.similarity.rank:
             raise ValueError("matching.phases has more phases than similarity.rank")
         if self.autocast and config.dtype != "float32":
             raise ValueError("matching.autocast=true needs dtype=float32")
@@ -180,26 +204,60 @@ class CovarianceOptions(_WithRealBatches):
     weight: Weight = Field(0.1, description="λ of the means")
 
 
-class JointDistributionOptions(_WithRealBatches):
-    """Synthetic pairs should lie where real pairs lie, as pairs: MDM."""
+class _WithExpertNetworks(_WithRealBatches):
+    """A matcher that looks at pairs with networks that are snapshots of experts."""
 
-    kind: str = "joint-distribution"
-    min_start_epoch: Number = Field(5, description="networks are experts from this epoch on")
-    max_start_epoch: Count = Field(10, description="and below this one")
-    weight: Weight = Field(100.0, description="of the kernel distances")
+    min_start_epoch: Number = Field(1, description="networks are experts from this epoch on")
+    max_start_epoch: Count = Field(11, description="and below this one, as far as experts have it")
+
+    def epochs_within(self, epochs: int) -> tuple[int, int]:
+        """The first epoch and the one beyond the last, of experts with so many."""
+        return self.min_start_epoch, min(self.max_start_epoch, epochs + 1)
 
     def snapshots(self, epochs: int) -> set[int]:
-        return set(range(self.min_start_epoch, self.max_start_epoch))
+        return set(range(*self.epochs_within(epochs)))
 
     def check(self, config: Config) -> None:
         super().check(config)
         if self.min_start_epoch >= self.max_start_epoch:
             raise ValueError("matching.min_start_epoch must be below matching.max_start_epoch")
-        if self.max_start_epoch - 1 > config.experts.epochs:
+        if self.min_start_epoch > config.experts.epochs:
             raise ValueError(
-                f"matching reaches expert epoch {self.max_start_epoch - 1} (max_start_epoch - 1) "
-                f"but experts.epochs is {config.experts.epochs}"
+                f"matching begins at expert epoch {self.min_start_epoch} (min_start_epoch) but "
+                f"experts.epochs is {config.experts.epochs}"
             )
+
+
+class JointDistributionOptions(_WithExpertNetworks):
+    """Synthetic pairs should lie where real pairs lie, as pairs: MDM."""
+
+    of_methods: ClassVar[tuple[str, ...]] = ("kernel", "networks")
+
+    kind: str = "joint-distribution"
+    kernel: Literal["geodesic", "median"] = Field(
+        "geodesic",
+        description="a Gaussian of angles, of width σ, and the root of the distance (MDM); or of "
+        "distances, of their median as width, and the squared distance",
+    )
+    sigma: Rate = Field(0.5, description="σ of the geodesic kernel, an angle")
+    networks: Literal["two experts", "one expert"] = Field(
+        "two experts",
+        description="the middle between two experts (MDM), or a point drawn between two snapshots "
+        "of one",
+    )
+    weight: Weight = Field(0.8, description="λ of each of the two kernel distances")
+
+
+class RelationOptions(_WithExpertNetworks):
+    """The set should relate images to texts as real pairs do, in hyperbolic space: RAHA."""
+
+    kind: str = "relation"
+    real_batch_size: Count | None = Field(
+        512, description="real pairs per iteration; null: experts.batch_size"
+    )
+    rank: Count = Field(32, description="k: how many directions are the range of the relation")
+    curvature: Rate = Field(1.0, description="c: the space has the curvature -c")
+    weight: Weight = Field(1.0, description="λ of the residual")
 
 
 class AnalyticOptions(MatchingOptions):
@@ -207,9 +265,18 @@ class AnalyticOptions(MatchingOptions):
 
     scopes: ClassVar[tuple[str, ...]] = ("heads",)
     reads_experts: ClassVar[bool] = False
+    of_methods: ClassVar[tuple[str, ...]] = ("target",)
 
     kind: str = "analytic"
-    ridge: Rate = Field(10.0, description="of the closed form, in mean variances of a feature")
+    target: Literal["covariances", "heads"] = Field(
+        "covariances", description="match the covariances that heads follow from, or the heads"
+    )
+    subsets: Count = Field(
+        5, description="covariances: captions of an image that are used in turn, one per iteration"
+    )
+    ridge: Rate = Field(
+        10.0, description="heads: of the closed form, in mean variances of a feature"
+    )
 
 
 class HindsightOptions(_WithRealBatches):

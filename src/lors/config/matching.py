@@ -67,8 +67,8 @@ class MatchingOptions(Section):
         """The last epoch of experts that it starts from, or at which to look at them."""
         return 1
 
-    def parts(self) -> int:
-        """How many parts of the set are learned apart from each other."""
+    def parts(self, budget: int) -> int:
+        """How many parts of a set of this budget are learned apart from each other."""
         return 1
 
     def idle_loss(self) -> float | None:

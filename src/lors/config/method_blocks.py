@@ -13,7 +13,7 @@ from typing import Any
 
 from lors.config.describing import described
 from lors.config.methods import Method, methods
-from lors.config.names import MATCHERS, SELECTIONS
+from lors.config.names import MATCHERS, SELECTIONS, STARTS
 from lors.config.options import options_of
 
 __all__ = ["filled", "table"]
@@ -55,7 +55,9 @@ def _facts(method: Method) -> str:
         rows.append(("works in", where))
         rows.append(("trains experts first", "yes" if options.reads_experts else "no"))
         learned = (
-            "learned with the set" if options.learns_rates else "tuned on the validation split"
+            "learned with the set"
+            if options.learns_rates and method.learns
+            else "tuned on the validation split"
         )
         rows.append(("learning rates", learned))
     if method.paper.startswith("https:"):
@@ -83,6 +85,10 @@ def _yaml(value: Any) -> str:
 
 
 def _code(method: Method) -> str:
-    kind = method.settings["selection.kind"] if method.selects else method.matcher
-    place = (SELECTIONS if method.selects else MATCHERS).place(kind)
+    if method.selects:
+        place = SELECTIONS.place(method.settings["selection.kind"])
+    elif method.learns:
+        place = MATCHERS.place(method.matcher)
+    else:
+        place = STARTS.place(method.settings["distill.init"])
     return f"src/{place.partition(':')[0].replace('.', '/')}.py"

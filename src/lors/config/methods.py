@@ -77,6 +77,11 @@ class Method:
         return self.settings.get("selection.kind") is not None
 
     @property
+    def learns(self) -> bool:
+        """Whether it learns pairs, rather than choosing them or making them at once."""
+        return not self.selects and self.settings.get("distill.iterations") != 0
+
+    @property
     def matcher(self) -> str:
         """The name of its matcher."""
         return str(self.settings.get("matching.kind", DEFAULT_MATCHER))

@@ -111,6 +111,10 @@ SELECTIONS: Registry[Any] = Registry(
         "k-center": "lors.selection.k_center:by_k_center",
         "forgetting": "lors.selection.forgetting:by_forgetting",
         "clip-score": "lors.selection.score:by_score",
+        "facility-location": "lors.selection.facility_location:by_facility_location",
+        "graph-cut": "lors.selection.graph_cut:by_graph_cut",
+        "deduplication": "lors.selection.deduplication:by_deduplication",
+        "medoids": "lors.selection.k_means:by_medoids",
     },
     _plugins,
 )
@@ -124,6 +128,7 @@ STARTS: Registry[Any] = Registry(
         "centroids": "lors.starts.k_means:centroids",
         "cross-covariance": "lors.starts.cross_covariance:cross_covariance",
         "canonical": "lors.starts.canonical:canonical",
+        "prototypes": "lors.starts.prototypes:prototypes",
     },
     _plugins,
 )
@@ -136,6 +141,7 @@ MATCHERS: Registry[Any] = Registry(
         "covariance": "lors.matching.covariance:CovarianceMatcher",
         "joint-distribution": "lors.matching.joint_distribution:JointDistributionMatcher",
         "analytic": "lors.matching.analytic:AnalyticMatcher",
+        "relation": "lors.matching.relation:RelationMatcher",
         "hindsight": "lors.matching.hindsight:HindsightMatcher",
     },
     _plugins,

@@ -15,6 +15,7 @@ from lors.config.matchers import (
     GradientOptions,
     HindsightOptions,
     JointDistributionOptions,
+    RelationOptions,
     TrajectoryOptions,
 )
 from lors.config.matching import MatchingOptions
@@ -28,7 +29,7 @@ _BUILT_IN: dict[str, type[MatchingOptions]] = {
     options.model_fields["kind"].default: options
     for options in (
         *(TrajectoryOptions, GradientOptions, DistributionOptions, CovarianceOptions),
-        *(JointDistributionOptions, AnalyticOptions, HindsightOptions),
+        *(JointDistributionOptions, AnalyticOptions, RelationOptions, HindsightOptions),
     )
 }
 

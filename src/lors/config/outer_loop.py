@@ -49,13 +49,17 @@ class DistillConfig(Section):
         "real",
         description="what pairs start as: drawn real pairs (real), or those of any selection; the "
         "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
-        "the cross-covariance; the canonical directions of the two sides (canonical); noise; or "
+        "the cross-covariance; the canonical directions of the two sides (canonical); the means of "
+        "clusters of images and captions that share most pairs (prototypes); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )
     augment_start: bool = Field(
         False, description="augment the real photos that pairs start as, as the published code does"
     )
-    iterations: Count = Field(3000, description="steps of the outer optimiser")
+    iterations: Number = Field(
+        3000,
+        description="steps of the outer optimiser; 0: the start as it is, with rates tuned on val",
+    )
     trajectories: Count | None = Field(
         None,
         description="how many meta-gradients each iteration averages; ranks divide them. "

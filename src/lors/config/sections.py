@@ -197,6 +197,11 @@ class SimilarityConfig(Section):
         description="lowrank: L and R may hold at most this share of the numbers of a pair; the "
         "rank falls until they do, and α with it. Default: no limit",
     )
+    blocks: Count = Field(
+        1,
+        description="full: learn only so many blocks along the diagonal, and 0 elsewhere; at least "
+        "as many as matching.phases, whose parts are never learned together",
+    )
     values: UserPath | None = Field(
         None, description="fixed: S as an .npy file of shape (N, N); default: by the scorer"
     )
@@ -206,11 +211,13 @@ class SimilarityConfig(Section):
 
         Args:
             pair_numbers: numbers in an image and a text.
-            least: the rank is not lowered below this.
+            least: the rank is not lowered below this; so many blocks has a full S.
 
         >>> SimilarityConfig(rank=40, alpha=12, share=0.125).within(32).rank
         2
         """
+        if self.kind == "full":
+            return self.model_copy(update={"blocks": max(self.blocks, least)})
         if self.share is None:
             return self
         rank = min(self.rank, max(least, int(self.share * pair_numbers / 2)))

@@ -14,7 +14,7 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.setting.neighbours import caption_texts, nearest_captions
 from lors.similarity import Identity
-from lors.system.errors import choose
+from lors.system.errors import InputError, choose
 
 __all__ = ["CONTROLS", "controlled", "with_identity", "with_real_captions"]
 
@@ -65,7 +65,12 @@ def controlled(setting: Setting, distilled: DistilledSet, control: str) -> tuple
     Returns:
         The set, and how it is trained; a set that the control does not change has its own way,
         and no words for it.
+
+    Raises:
+        InputError: there is no such control, or another S was asked for.
     """
+    if control == "identity" and setting.config.evaluate.similarity == "expert":
+        raise InputError("S is either the identity or an expert's: set evaluate.similarity=own")
     changed = choose(CONTROLS, control, "control")(setting, distilled)
     if changed is distilled:
         return distilled, ""

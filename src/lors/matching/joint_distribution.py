@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -12,7 +15,59 @@ from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 
-__all__ = ["JointDistributionMatcher", "joint_distance", "kernel_distance"]
+__all__ = [
+    "JointDistributionMatcher",
+    "geodesic_distance",
+    "joint_distance",
+    "kernel_distance",
+    "squared_angles",
+]
+
+Distance = Callable[[Tensor, Tensor], Tensor]
+
+MIDDLE = 0.5
+"""The paper's α: where between two experts the network lies."""
+NEAR = 1e-3
+"""Below this 1 - cos, angles come from their series: the arc cosine has no slope at 1."""
+OPPOSITE = 1e-5
+"""Of points that are this near to opposite, no gradient is taken: it has no limit there."""
+
+
+def squared_angles(cosines: Tensor) -> Tensor:
+    """arccos(c)² with its derivative, also at c = 1, where it is -2.
+
+    >>> squared_angles(torch.tensor([1.0, 0.0])).sqrt()
+    tensor([0.0000, 1.5708])
+
+    Args:
+        cosines: of any shape.
+    """
+    gap = 1 - cosines
+    far = torch.where(gap > NEAR, cosines, 0).clamp(min=OPPOSITE - 1).arccos().square()
+    # arccos(1 - g)² = 2g + g²/3 + 4g³/45 + g⁴/35 + …
+    series = gap * (2 + gap * (1 / 3 + gap * (4 / 45 + gap / 35)))
+    return torch.where(gap > NEAR, far, series)
+
+
+def geodesic_distance(real: Tensor, synthetic: Tensor, sigma: float) -> Tensor:
+    """The maximum mean discrepancy of two samples on the sphere: the root, not its square.
+
+    The kernel is exp(-a² / 2σ²) of angles a. Being no inner product for every sample, it may give a
+    square below zero, which counts as zero.
+
+    Args:
+        real: unit vectors. Shape: (m, d)
+        synthetic: unit vectors. Shape: (n, d)
+        sigma: σ.
+    """
+    real, synthetic = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (real, synthetic))
+
+    def mean_kernel(a: Tensor, b: Tensor) -> Tensor:
+        return (-squared_angles(a @ b.T) / (2 * sigma**2)).exp().mean()
+
+    cross = mean_kernel(real, synthetic)
+    square = mean_kernel(real, real) - 2 * cross + mean_kernel(synthetic, synthetic)
+    return square.clamp(min=torch.finfo(square.dtype).eps).sqrt()
 
 
 def kernel_distance(real: Tensor, synthetic: Tensor) -> Tensor:
@@ -40,17 +95,22 @@ def kernel_distance(real: Tensor, synthetic: Tensor) -> Tensor:
     return mean_kernel(real, real) - 2 * cross + mean_kernel(synthetic, synthetic)
 
 
-def joint_distance(real: tuple[Tensor, Tensor], synthetic: tuple[Tensor, Tensor]) -> Tensor:
-    """Kernel distances of where u + v points, on which a pair agrees, and of where u - v points.
+def joint_distance(
+    real: tuple[Tensor, Tensor],
+    synthetic: tuple[Tensor, Tensor],
+    distance: Distance = kernel_distance,
+) -> Tensor:
+    """Distances of where u + v points, on which a pair agrees, and of where u - v points.
 
     Unlike the distances of images and of texts apart, they change if captions are exchanged.
 
     Args:
         real: u and v of real pairs. Shapes: (m, d), (m, d)
         synthetic: of synthetic pairs. Shapes: (n, d), (n, d)
+        distance: of two samples of unit vectors.
     """
     distances = [
-        kernel_distance(*(F.normalize(u + sign * v, dim=1) for u, v in (real, synthetic)))
+        distance(*(F.normalize(u + sign * v, dim=1) for u, v in (real, synthetic)))
         for sign in (1, -1)
     ]
     return torch.stack(distances).sum()
@@ -59,15 +119,12 @@ def joint_distance(real: tuple[Tensor, Tensor], synthetic: tuple[Tensor, Tensor]
 class JointDistributionMatcher:
     """Multimodal distribution matching (MDM).
 
-    Every iteration draws two snapshots of an expert, from its range of start epochs, and a point on
-    the line between them: that is the network. The objective is the contrastive loss of the
-    synthetic pairs plus ``matching.weight`` times ``joint_distance`` to a real batch. With a
-    learned similarity, only the contrastive loss knows of it; it pulls S towards what the network
-    sees, with nothing to stop it but the number of iterations, so its rate should be small. The
-    inner rates are not learned.
-
-    The paper draws independently trained networks near one pretrained anchor. Heads have no common
-    anchor, and the middle between two of them is no network; hence two snapshots of one expert.
+    Every iteration draws two experts, at epochs drawn apart, and the network is the middle between
+    them; or, with ``networks=one expert``, a point on the line between two snapshots of one. The
+    objective is the contrastive loss of the synthetic pairs plus ``matching.weight`` times
+    ``joint_distance`` to a real batch. With a learned similarity, only the contrastive loss knows
+    of it; it pulls S towards what the network sees, with nothing to stop it but the number of
+    iterations, so its rate should be small. The inner rates are not learned.
 
     Paper: `Multimodal Distribution Matching for Vision-Language Dataset Distillation
     <https://arxiv.org/abs/2605.23482>`_
@@ -82,6 +139,9 @@ class JointDistributionMatcher:
     def __init__(self, setting: Setting, options: JointDistributionOptions) -> None:
         self.setting, self.options, self.experts = setting, options, experts_of(setting)
         self.network = setting.model("joint distribution")
+        self.distance: Distance = kernel_distance
+        if options.kernel == "geodesic":
+            self.distance = partial(geodesic_distance, sigma=options.sigma)
         self.state: dict[str, Tensor] = {}
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
@@ -102,15 +162,23 @@ class JointDistributionMatcher:
         batch = whole_set(synthetic, self.network)
         u, v = self.network.embed_images(batch.inputs), self.network.embed_texts(batch.texts)
         contrastive = self.setting.loss(self.network.logits(u, v), batch.similarity)
-        objective = contrastive + self.options.weight * joint_distance(real, (u, v))
+        objective = contrastive + self.options.weight * joint_distance(real, (u, v), self.distance)
         add_gradients(objective, synthetic)
         return objective.item()
 
     def _between(self, generator: torch.Generator, like: Tensor) -> Tensor:
-        """A point drawn evenly on the line between two drawn snapshots of an expert. Shape: (P,)"""
-        bounds = self.options.min_start_epoch, self.options.max_start_epoch
-        count = self.setting.config.experts.count
-        expert = int(torch.randint(count, (), generator=generator))
+        """The middle of two experts, or a point drawn between two snapshots of one. Shape: (P,)"""
+        config = self.setting.config.experts
+        bounds = self.options.epochs_within(config.epochs)
+        if self.options.networks == "two experts":
+            experts = torch.randperm(config.count, generator=generator)[:2].tolist()
+            epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
+            found = [
+                self.experts.snapshots(expert, [epoch])[0]
+                for expert, epoch in zip((experts * 2)[:2], epochs, strict=True)
+            ]
+            return torch.lerp(found[0].to(like), found[1].to(like), MIDDLE)
+        expert = int(torch.randint(config.count, (), generator=generator))
         epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
         share = torch.rand((), generator=generator).item()
         first, second = self.experts.snapshots(expert, epochs).to(like)

@@ -194,7 +194,7 @@ def _end(inner: Inner, theta: Tensor) -> tuple[Tensor, Tensor]:
     """The objective at θ_t, and λ."""
     theta = theta.detach().requires_grad_()
     objective = inner.objective(theta)
-    return objective.detach(), torch.autograd.grad(objective, theta)[0]
+    return objective.detach(), torch.autograd.grad(objective, theta)[0].contiguous()
 
 
 def _apart(way: Callable[[Inner], MetaGradient], inner: Inner) -> MetaGradient:

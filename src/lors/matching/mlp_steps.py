@@ -83,9 +83,7 @@ def sgd_step(
         rates: of both sides. Shape: (2,)
         inputs: F and K of the batch, of the image and of the text side; S.
     """
-    found: tuple[Tensor, ...] = _Step.apply(  # type: ignore[no-untyped-call]
-        shared, index, *thetas, *velocities, rates, *inputs
-    )
+    found: tuple[Tensor, ...] = _Step.apply(shared, index, *thetas, *velocities, rates, *inputs)
     return (found[0], found[1]), (found[2], found[3])
 
 
@@ -113,9 +111,10 @@ class _Step(Function):
         return (*new, *found)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *after: Tensor) -> tuple[Tensor | None, ...]:
-        shared, image, text = ctx.shared, *ctx.sides
+        shared: Shared = ctx.shared
+        image, text = ctx.sides
         of_rates = [-of_theta @ v for of_theta, v in zip(after, ctx.saved_tensors, strict=False)]
         of_found = [
             of_velocity.add(of_theta, alpha=-rate)

@@ -36,16 +36,16 @@ def path_shares(thetas: Tensor, sizes: Sequence[int]) -> Tensor:
 class Shortcuts:
     """Experts whose every weight tensor moves on a straight line, as fast as it really did.
 
-    The snapshot of epoch t is the point on the line from the first to the last snapshot at the
-    share of the path that the tensor had travelled at t. It has the expert's ends and pace, but
-    not its detours, which late in training are most of the way.
+    The snapshot of epoch t is the point on the line from the first snapshot to that of the last
+    epoch at the share of the path that the tensor had travelled at t. It has the expert's ends and
+    pace, but not its detours, which late in training are most of the way.
 
     Paper: `Multimodal Dataset Distillation via Phased Teacher Models
     <https://arxiv.org/abs/2603.25388>`_
 
     Args:
         experts: their snapshots of all epochs.
-        epochs: T, the last one.
+        epochs: T, the last one; what the experts did after it does not count.
         sizes: of the weight tensors that θ strings together.
     """
 

@@ -164,7 +164,9 @@ class TrajectoryMatcher:
         self.options, self.iterations = options, setting.config.distill.iterations
         self.flat, self.loss = setting.flat, setting.loss
         experts = experts_of(setting)
-        self.starts = Starts(experts, setting.config.experts, self.flat, options)
+        budget = setting.config.distill.budget
+        self.phases = len(options.phases_within(budget))
+        self.starts = Starts(experts, setting.config.experts, self.flat, options, budget)
         self.divided = setting.data_parallel
         if options.temperature is not None:
             model = copy.copy(self.flat.model)
@@ -247,7 +249,7 @@ class TrajectoryMatcher:
 
     def _phase(self, pairs: int) -> tuple[int, Tensor | None]:
         """Which phase this call belongs to, and the pairs that it learns; None for all."""
-        phases = len(self.options.phases)
+        phases = self.phases
         if not phases:
             return 0, None
         calls = int(self.state.get("calls", 0))
@@ -256,7 +258,7 @@ class TrajectoryMatcher:
         return phase, torch.arange(pairs).tensor_split(phases)[phase]
 
     def _phase_of(self, calls: int) -> int:
-        phases = max(len(self.options.phases), 1)
+        phases = max(self.phases, 1)
         return min(calls * phases // self.iterations, phases - 1)
 
     def _derivative(self, setting: Setting) -> Derivative:

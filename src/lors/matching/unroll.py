@@ -83,8 +83,8 @@ def _train_mlps(
     image, text = sides
     shape = image.first.shape
     always = shared(shape, (image.module.norm.eps, text.module.norm.eps))
-    thetas = tuple(torch.cat([value.reshape(-1) for value in each.values]) for each in sides)
-    velocities = tuple(torch.zeros_like(theta) for theta in thetas)
+    first, second = (torch.cat([value.reshape(-1) for value in each.values]) for each in sides)
+    thetas, velocities = (first, second), (torch.zeros_like(first), torch.zeros_like(second))
     whole = (image.first, image.products, text.first, text.products, similarity)
     for index, now in zip(steps, rates, strict=True):
         inputs, part = whole, None

@@ -191,6 +191,8 @@ def _distil(
     setting: Setting, start: SyntheticPairs, out: Path, logbook: Logbook, watch: Watch
 ) -> DistilledSet:
     config = setting.config
+    if not config.distill.iterations:
+        return _finished(setting, start, out)
     matcher = matcher_of(setting)
     health = Health(config, chance(setting.real["val"].owner).mean, setting.progress.say)
     state = _state(setting, start, logbook)
@@ -232,8 +234,13 @@ def _distil(
             setting.progress.say(f"{error}. Going back to iteration {state.iteration}, slower.")
             state.slow_down(error.part)
             logbook.checkpoint(state)
-    loss = config.loss
-    if not config.learns_rates():
+    return _finished(setting, pairs, out)
+
+
+def _finished(setting: Setting, pairs: SyntheticPairs, out: Path) -> DistilledSet:
+    """Pairs as the set that a run keeps, with rates tuned on val where they were not learned."""
+    loss = setting.config.loss
+    if not setting.config.learns_rates():
         best = tune(setting, pairs)
         loss, pairs = best.loss, with_rates(pairs, best.rates)
     distilled = setting.distilled(pairs, loss, captions=shown_captions(setting, pairs))

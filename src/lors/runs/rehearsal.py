@@ -79,7 +79,7 @@ class Rehearsal:
 
     def small_sizes(self) -> tuple[int, float]:
         """The least: one step, and the share that leaves two pairs in the smallest batch."""
-        counts = [self.count // self.options.parts(), *self._batches().values()]
+        counts = [self.count // self.setting.config.parts(), *self._batches().values()]
         return 1, min(1.0, 2 / min(counts))
 
     def small_expert(self) -> float:

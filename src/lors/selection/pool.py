@@ -10,6 +10,7 @@ from lors.data.shards import Features
 from lors.experts import experts_of, joint_features, scorer_embeddings
 from lors.selection.candidates import Candidates
 from lors.setting import Setting
+from lors.system import ranks
 from lors.system.seeding import derive_seed
 
 __all__ = ["Choice", "Pool"]
@@ -40,6 +41,13 @@ class Pool:
     def candidates(self) -> Candidates:
         """The joint image-text features of the pairs."""
         return Candidates(*joint_features(self.setting), self.captions)
+
+    @cached_property
+    def everything(self) -> Candidates:
+        """The same, undivided: every rank looks at all pairs."""
+        features = joint_features(self.setting)  # before: all ranks train what it needs
+        with ranks.alone():
+            return Candidates(*features, self.captions)
 
     def embeddings(self) -> tuple[Features, Features, np.ndarray]:
         """Images and captions in the scorer's joint space, and the caption of each pair.

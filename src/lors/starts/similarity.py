@@ -35,8 +35,8 @@ def first_similarity(
     if config.kind != "fixed":
         draw = generator(setting.config.seed, "similarity")
         built = build_similarity(config, count, draw)
-        if setting.config.matching.parts() > 1:
-            built.divide(setting.config.matching.parts())
+        if setting.config.parts() > 1:
+            built.divide(setting.config.parts())
         return built
     if config.values is not None:
         return Fixed(count, _read(config.values))

@@ -6,9 +6,9 @@ import torch
 
 from lors.config import load_config
 from lors.selection import Candidates
+from lors.selection.k_means import k_means
 from lors.setting import setting_of
 from lors.starts import start_pairs
-from lors.starts.k_means import k_means
 from lors.system.errors import InputError
 
 FEATURES = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
