@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
 
 from lors.cli.app import Alpha, Changes, Like, Overrides, Source, app, console
 from lors.cli.display import LOADING, PREPARING, Display, results_table
-from lors.config.types import Control
 from lors.system.errors import InputError
 
 References = Annotated[
@@ -181,7 +180,7 @@ def evaluate(
         str | None, typer.Option(help="Weights of that trunk: hub, or a file. Default: none.")
     ] = None,
     control: Annotated[
-        Control | None,
+        Literal["identity", "captions"] | None,
         typer.Option(
             help="Measure it without soft labels (identity: S = I), or with each text replaced by "
             "the nearest real caption (captions)."
