@@ -59,10 +59,7 @@ def scaled(setting: Setting) -> None:
 def lasting(setting: Setting) -> None:
     """The teachers together, and a network that they teach."""
     teachers, val = Teachers(setting), setting.real["val"]
-    sides = []
-    for theta in teachers.thetas:
-        setting.flat.load(theta, teachers.network)
-        sides.append(val.embed(teachers.network))
+    sides = [val.embed(network) for network in teachers.networks]
     u, v = (torch.cat(side, 1) for side in zip(*sides, strict=True))  # the sum of their cosines
     together = recall(u, v, torch.from_numpy(val.owner)).mean
     print(f"{len(sides)} teachers together: {together:.1f}", flush=True)

@@ -101,7 +101,8 @@ class Published:
                 s: [c for row in rows for c in row["caption"]] for s, rows in self.rows.items()
             }
             trunk = build_text_trunk(self.config.encoder, words["train"])
-            np.savez(path, **{s: trunk.embed(captions, Silent()) for s, captions in words.items()})
+            found = {s: trunk.embed(captions, Silent()) for s, captions in words.items()}
+            np.savez(path, train=found["train"], test=found["test"])
         return dict(np.load(path, allow_pickle=False))
 
     def model(self) -> Plain:

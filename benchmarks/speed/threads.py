@@ -54,7 +54,9 @@ def ratios(
             matcher = matcher_of(setting)
             iterate = partial(matcher.backward, pairs, generator(0))
             evaluate = partial(_evaluate, setting)
-            for what, work in {"iteration": iterate, "evaluation": evaluate}.items():
+            works: dict[str, Callable[[], object]]
+            works = {"iteration": iterate, "evaluation": evaluate}
+            for what, work in works.items():
                 lines += _lines(f"{case}, {what}", setting, work, rounds, counts)
     return lines
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
@@ -122,11 +123,12 @@ def _line(case: Case, rounds: int) -> Ratio:
         case.write(root, case.photos)
         config = load_config(case.preset, [*KARPATHY, f"data.root={root}", *case.settings])
         write_text(root / "config.yaml", config.yaml())
-        ours, theirs = [], []
+        ours: list[tuple[float, float]] = []
+        theirs: list[tuple[float, float]] = []
         for number in range(rounds):
             turns = [(ours, _ours), (theirs, _published)]
             for times, run in turns if number % 2 else turns[::-1]:
-                times.append(_timed(lambda run=run, number=number: run(root, number)))
+                times.append(_timed(partial(run, root, number)))
         last = saved_results(root / "run-0").distilled.readings.last
         assert last is not None
         published = json.loads((root / RESULT).read_text("utf-8"))["mean"]
@@ -137,8 +139,8 @@ def _line(case: Case, rounds: int) -> Ratio:
         "published recall": statistics.fmean(published),
         "its deviation": statistics.stdev(published) if len(published) > 1 else 0.0,
     }
-    seconds = [[wall for wall, _ in times] for times in (ours, theirs)]
-    return ratio(case.title, *seconds, more=more)
+    clock = [wall for wall, _ in ours], [wall for wall, _ in theirs]
+    return ratio(case.title, clock[0], clock[1], more=more)
 
 
 def _ours(root: Path, number: int) -> None:
@@ -172,5 +174,5 @@ def _timed(run: Callable[[], None]) -> tuple[float, float]:
     return time.perf_counter() - begun, spent - before.children_user - before.children_system
 
 
-def _write(path: Path, rows: list[dict[str, object]]) -> None:
+def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.write_text(json.dumps(rows), "utf-8")

@@ -150,7 +150,7 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
     real, model = double.real["train"], double.flat.model
     first = np.searchsorted(real.owner, np.arange(7))
     seven = EncodedSplit(real.images[:7], real.texts[first], np.arange(7))
-    setting = altered(double, real={"train": seven})
+    setting = altered(double, real={**double.real, "train": seven})
     matcher = JointDistributionMatcher(
         setting, JointDistributionOptions(min_start_epoch=1, max_start_epoch=3)
     )

@@ -88,7 +88,7 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     first = np.searchsorted(real.owner, index)
     seven = EncodedSplit(real.images[:7], real.texts[first], index)
     options = RelationOptions(rank=3)
-    matcher = RelationMatcher(altered(double, real={"train": seven}), options)
+    matcher = RelationMatcher(altered(double, real={**double.real, "train": seven}), options)
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
     assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
     pairs.texts.data = pairs.texts.data.roll(1, 0)  # other pairs of the same images and texts
