@@ -8,11 +8,11 @@ from lors.config.config import Config, Expected
 from lors.config.matching import MatchingOptions
 from lors.config.methods import Method, find_method, methods
 from lors.config.outer_loop import DistillConfig
+from lors.config.protocol import EvaluateConfig
 from lors.config.reading import difference, load_config
 from lors.config.sections import (
     DataConfig,
     EncoderConfig,
-    EvaluateConfig,
     ExpertsConfig,
     SelectionConfig,
     SimilarityConfig,

@@ -12,10 +12,10 @@ from lors.config.matching import MatchingOptions
 from lors.config.names import PLAIN_LOSSES, TRACKERS
 from lors.config.options import matching_options
 from lors.config.outer_loop import DistillConfig
+from lors.config.protocol import EvaluateConfig
 from lors.config.sections import (
     DataConfig,
     EncoderConfig,
-    EvaluateConfig,
     ExpertsConfig,
     SelectionConfig,
     SimilarityConfig,

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lors.config import Config, load_config
 from lors.data import Pairs
 from lors.data.problems import Skipped, keeping_skipped, list_skipped
@@ -20,10 +18,8 @@ from lors.evaluation.recall import chance
 from lors.evaluation.references import REFERENCES, reference_row
 from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
 from lors.evaluation.rows import set_row
-from lors.evaluation.taught import teachers_similarity
 from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
-from lors.files.tables import write_csv
 from lors.matching import matcher_of
 from lors.runs.card import card
 from lors.runs.folders import (
@@ -31,7 +27,6 @@ from lors.runs.folders import (
     CONFIG,
     DATA,
     RESULTS,
-    SELECTION,
     SET,
     check_data,
     check_folder,
@@ -39,10 +34,10 @@ from lors.runs.folders import (
     skipped_file,
 )
 from lors.runs.logbook import Logbook
+from lors.runs.select import selected_set
 from lors.runs.small_data import say_what_is_small
-from lors.selection import select
 from lors.sets.distilled import DistilledSet
-from lors.sets.synthetic import SyntheticPairs, pairs_within
+from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve
 from lors.setting.neighbours import shown_captions
 from lors.setting.threads import threads_of
@@ -129,7 +124,8 @@ def _run(setting: Setting, out: Path, wanted: Sequence[str], skipped: Sequence[S
                 cost["seconds_to_distil"] = logbook.seconds()
                 cost["ended_after"] = logbook.reached()
             else:
-                made = _select(setting, out)
+                made = selected_set(setting, out)
+                _save(made, out / SET)
             cost["peak_memory"] = max(results.peak_memory or 0, peak_memory(setting.device))
             results = results.model_copy(update=cost)
             for name in wanted:
@@ -258,43 +254,3 @@ def _state(setting: Setting, start: SyntheticPairs, logbook: Logbook) -> Distill
     )
     logbook.resume(state, setting.progress)
     return state
-
-
-def _select(setting: Setting, out: Path) -> DistilledSet:
-    config, kind = setting.config, setting.config.selection.kind
-    assert kind is not None
-    similarity = config.selection.kept_similarity()
-    numbers = setting.plain_pairs(np.arange(1), np.arange(1)).pair_numbers()
-    count = pairs_within(config.distill.budget, numbers, similarity)
-    (chosen, scores), captions = select(setting, kind, count)
-    pairs = setting.plain_pairs(chosen, captions)
-    if config.selection.similarity == "teachers":
-        pairs.similarity = teachers_similarity(setting, pairs)
-    best = tune(setting, pairs)
-    pairs = with_rates(pairs, best.rates)
-    words = setting.pairs.splits["train"].captions
-    selected = setting.distilled(
-        pairs,
-        best.loss,
-        similarity,
-        [words[caption] for caption in captions] if words else (),
-    )
-    if ranks.rank() == 0:
-        _write_list(chosen, scores, captions, setting.pairs.splits["train"].captions, out)
-    _save(selected, out / SET)
-    return selected
-
-
-def _write_list(
-    chosen: np.ndarray,
-    scores: np.ndarray,
-    captions: np.ndarray,
-    texts: Sequence[str],
-    out: Path,
-) -> None:
-    """Write down which pairs were selected, and with which scores."""
-    rows = (
-        (image, f"{score:.6g}", caption, texts[caption] if texts else "")
-        for image, score, caption in zip(chosen, scores, captions, strict=True)
-    )
-    write_csv(out / SELECTION, ("image", "score", "caption", "text"), rows)
