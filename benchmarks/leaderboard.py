@@ -24,6 +24,7 @@ from lors.comparison.render import Entry, markdown_table, marked
 from lors.comparison.variant import CONTROLS as CONTROL_LABELS
 from lors.comparison.variant import under_control
 from lors.evaluation.recall import chance
+from lors.evaluation.statistic import Recalls
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "leaderboard"
 PAGE = FOLDER.with_suffix(".md")
@@ -112,8 +113,8 @@ def _controls(page: str) -> str:
         if (mean := _entry(runs).mean) is not None
     }
     page = _below("<!-- recalls -->", markdown_table(lines), page)
-    reached = full["recall"]["mean"]["mean"], full["taught"]["mean"]["mean"]
-    left = remaining_lines(means, [size], methods, {size: reached})
+    plain, taught = (Recalls.model_validate(full[name]).mean.mean for name in ("recall", "taught"))
+    left = remaining_lines(means, [size], methods, {size: (plain, taught)})
     return _below("<!-- remaining -->", markdown_table(left), page)
 
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from lors.evaluation.statistic import Statistic
+from lors.runs.opened import Run
 
 WAYS = ("double", "forward", "central", "one-sided", "kept", "auto")
 PRESETS = ("demo", "scenes-parallax-100", "flickr8k-heads-100")
@@ -59,8 +60,7 @@ def made(preset: str, way: str, seed: int, settings: Sequence[str]) -> Line:
         command = [sys.executable, "-m", "lors", "distill", preset, "--no-references"]
         command += ["--out", folder, f"seed={seed}", f"matching.derivative={way}", *settings]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        results = json.loads((Path(folder) / "results.json").read_text("utf-8"))
-    recall = results["rows"]["distilled set"]["recall"]["chosen"]["mean"]["mean"]
+        recall = Run(folder).results.distilled.mean
     return Line(preset, way, seed, recall)
 
 
@@ -88,8 +88,7 @@ def table(lines: Sequence[Line], presets: Sequence[str], ways: Sequence[str]) ->
 def _cell(recalls: Sequence[float]) -> str:
     if len(recalls) < 2:
         return "".join(f"{recall:.1f} (1)" for recall in recalls)
-    mean, deviation = statistics.fmean(recalls), statistics.stdev(recalls)
-    return f"{mean:.1f} ± {deviation:.1f} ({len(recalls)})"
+    return f"{Statistic.of(recalls)} ({len(recalls)})"
 
 
 def main() -> None:

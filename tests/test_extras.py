@@ -61,7 +61,7 @@ WORKING = {
     "analyze": ["analyze", "spectrum", "run"],
 }
 
-ELSEWHERE = {"push", "search", "serve"}
+ELSEWHERE = {"import", "push", "search", "serve"}
 """Commands that need no extra of their own and are tested elsewhere."""
 
 

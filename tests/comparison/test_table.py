@@ -157,7 +157,7 @@ def test_what_a_size_tunes_counts_where_there_is_such_an_option() -> None:
     assert sized["LoRS (wBCE)"].matching.model_dump()["batch_size"] == 50
     assert sized["LoRS (wBCE)"].matching.model_dump()["max_start_epoch"] == 3
     assert "batch_size" not in sized["Hindsight"].matching.model_dump()
-    assert sized["MDM"].matching.model_dump()["max_start_epoch"] == 10  # its own comes first
+    assert sized["MDM"].matching.model_dump()["max_start_epoch"] == 11  # its own comes first
 
 
 def test_what_is_tuned_for_a_method_counts_in_rows_and_in_columns() -> None:

@@ -58,7 +58,7 @@ def test_every_matcher_has_its_options(kind: str) -> None:
         ("data.root", "path | null"),
         ("distill.fixed", "list of (images | texts | similarity | rates)"),
         ("data.pairs", "mapping from train | val | test to integer > 0"),
-        ("matching.phases", "list of {min_start_epoch, max_start_epoch}"),
+        ("matching.phases", "list of {min_start_epoch, max_start_epoch, last_epoch, above}"),
         ("experts.text_rate", "number > 0 | null"),
         ("seed", "integer"),
     ],

@@ -16,9 +16,9 @@ from safetensors import safe_open
 
 from lors import DistilledSet
 from lors.config import Config, load_config
+from lors.config.matchers import PhaseConfig
 from lors.config.upgrade import WHOLE, upgraded
 from lors.files import artifacts
-from lors.matching import MATCHERS
 from lors.runs.folders import CONFIG, SET, check_folder
 from lors.runs.opened import Run
 from lors.runs.pipeline import run
@@ -27,6 +27,7 @@ from lors.system.errors import InputError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OLD = FIXTURES / "one-matching-section"
+MATCHERS = sorted(path.stem for path in OLD.glob("*.yaml"))
 
 
 def saved(kind: str) -> dict[str, object]:
@@ -46,6 +47,13 @@ def test_every_setting_keeps_its_value(kind: str) -> None:
             then[section] = {
                 name: then[section].get(name, usual[section][name]) for name in options
             }
+    then["matching"].update(
+        {
+            name: [PhaseConfig(**phase).model_dump() for phase in phases]
+            for name, phases in then["matching"].items()
+            if name == "phases"
+        }
+    )
     assert now == then
     assert config.matching.kind == kind
 

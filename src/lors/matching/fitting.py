@@ -174,8 +174,8 @@ def _one_sided(
 def _least(error: Callable[[float], float]) -> tuple[float, float]:
     """The step of the least error, and that, which falls and then rises from long to short steps.
 
-    >>> _least(lambda step: abs(step - 2e-5))
-    (1e-05, 1e-05)
+    >>> _least(lambda step: abs(step - 1e-5))
+    (1e-05, 0.0)
     """
     middle = len(STEPS) // 2
     found = {middle: error(STEPS[middle])}

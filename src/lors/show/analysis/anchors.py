@@ -8,12 +8,14 @@ repels it; a learned S sets these weights freely.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lors.experts import experts_of
+from lors.losses import LOSSES
 from lors.runs.opened import Run
 from lors.system.errors import choose
 
@@ -45,12 +47,20 @@ def wbce_weights(logits: Tensor, similarity: Tensor, n: int, threshold: float = 
     return (logits[n].sigmoid() - similarity[n]) / sizes
 
 
+def slope_weights(loss: str, logits: Tensor, similarity: Tensor, n: int) -> Tensor:
+    """Of any loss: its derivative in the logits of image n."""
+    leaf = logits.detach().requires_grad_()
+    (slopes,) = torch.autograd.grad(LOSSES[loss](leaf, similarity), leaf)
+    return slopes[n]
+
+
 ANCHOR_WEIGHTS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
     "nce": nce_weights,
     "ence": ence_weights,
     "bce": bce_weights,
     "wbce": wbce_weights,
 }
+"""Those of the paper's propositions."""
 
 
 def anchor_weights(
@@ -59,7 +69,7 @@ def anchor_weights(
     """W_1 … W_m of image n.
 
     Args:
-        loss: nce, ence, bce or wbce.
+        loss: its name.
         images: u, normalised. Shape: (m, d)
         texts: v, normalised. Shape: (m, d)
         similarity: S. Shape: (m, m)
@@ -69,7 +79,8 @@ def anchor_weights(
     Returns:
         W with ∂loss/∂u_n = W v. Shape: (m,)
     """
-    weights = choose(ANCHOR_WEIGHTS, loss, "loss")
+    choose(LOSSES, loss, "loss")
+    weights = ANCHOR_WEIGHTS.get(loss, partial(slope_weights, loss))
     return weights(images @ texts.T / temperature, similarity, n) / temperature
 
 
