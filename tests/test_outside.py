@@ -111,7 +111,7 @@ def test_a_report_needs_the_plugin_and_says_so(
     with pytest.raises(SystemExit, match="2"):
         main()
     said = capsys.readouterr().err
-    assert "unknown loss 'toy-loss'; known: bce, ence, nce, wbce" in said
+    assert "unknown loss 'toy-loss'; known: bce, bce-published, ence" in said
     assert said.endswith("(from a plugin? give --plugin MODULE)\n")
     assert said.count("\n") == 1
 
