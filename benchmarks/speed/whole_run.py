@@ -98,6 +98,7 @@ def cases() -> list[Case]:
             "distill.budget=20",
             "distill.iterations=40",
             "distill.evaluate_every=20",
+            "distill.learning_rates.rates=0.000001",
             "evaluate={seeds: 2, epochs: 100, checks: 5}",
         ),
         {"train": 500, "val": 100, "test": 200},
