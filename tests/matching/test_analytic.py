@@ -139,7 +139,8 @@ def test_every_iteration_takes_the_next_caption_of_every_image(double: Setting) 
         captions = np.searchsorted(real.owner, np.arange(len(real))) + number
         expected = covariances(x, real.captions(captions, model).double())
         torch.testing.assert_close(each.common, expected.common)
-    matcher, pairs = AnalyticMatcher(double, AnalyticOptions(subsets=3)), start_pairs(double)
+    options = AnalyticOptions(target="covariances", subsets=3)
+    matcher, pairs = AnalyticMatcher(double, options), start_pairs(double)
     losses = [matcher.backward(pairs, generator(0)) for _ in range(6)]
     assert losses[:3] == losses[3:]
     assert len(set(losses)) == 3

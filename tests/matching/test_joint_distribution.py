@@ -105,7 +105,7 @@ def test_a_network_lies_between_two_snapshots_of_one_expert(double: Setting) -> 
 
 
 def test_a_network_is_the_middle_of_two_experts_at_epochs_of_their_own(double: Setting) -> None:
-    matcher = JointDistributionMatcher(double, JointDistributionOptions())
+    matcher = JointDistributionMatcher(double, JointDistributionOptions(networks="two experts"))
     matcher.setting, matcher.experts = ten_epochs(double), Counting()
     drawn = [matcher._between(generator(key), torch.zeros(1)).item() for key in range(200)]
     assert all(value in {50 + halves / 2 for halves in range(2, 21)} for value in drawn)

@@ -31,6 +31,7 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "abs": lambda x: x.abs(),
     "abs as a function": abs,
     "clamp": lambda x: x.clamp(-1.0, 2.0),
+    "clamp to integers": lambda x: x.clamp(-1, 1),
     "clamp from below": lambda x: torch.clamp(input=x, min=0.5),
     "clamp_": lambda x: x.add_(3.0).clamp_(0.0, 6.0).div_(6.0),
     "clamp to tensors": lambda x: x.clamp(max=OTHER),

@@ -53,6 +53,21 @@ def test_a_round_trip_keeps_every_bit(made: dict[str, Any], tmp_path: Path) -> N
         lors.export_published(again, tmp_path / "back.pt")
 
 
+def test_a_whole_similarity_loads_whatever_phases_it_was_learned_in(tmp_path: Path) -> None:
+    phases = "matching.phases=[{max_start_epoch: 1}, {max_start_epoch: 2}]"
+    preset, changes = LIKE
+    found = lors.import_set(written(tmp_path / "theirs.pt", full()), preset, [*changes, phases])
+    found.save(tmp_path / "ours.safetensors")
+    again = lors.DistilledSet.load(tmp_path / "ours.safetensors")
+    assert torch.equal(again.similarity, found.similarity)
+
+
+@pytest.mark.parametrize("number", [{"alpha": float("nan")}, {"alpha": 1e40}, {"rate": -0.1}])
+def test_numbers_that_cannot_be_are_refused(number: dict[str, float], theirs: Path) -> None:
+    with pytest.raises(InputError, match="must be above 0"):
+        lors.import_set(theirs, *LIKE, **number)  # type: ignore[arg-type]
+
+
 def test_a_set_of_ours_comes_back_from_the_published_format(
     ours: lors.DistilledSet, tmp_path: Path
 ) -> None:

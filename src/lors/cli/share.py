@@ -76,7 +76,11 @@ def import_(
             store = None
     if store is not None:
         console.print(f"The experts are in {escape(str(out))}. To use them:")
-        line = f"lors distill {like} {' '.join(changes)} experts.folder={out}"
+        known = 0
+        while store.path(known).exists():
+            known += 1
+        words = [*changes, f"experts.folder={out}", f"experts.count={known}"]
+        line = f"lors distill {like} {' '.join(words)}"
         console.print(escape(line), soft_wrap=True, highlight=False)
         return
     console.print(escape(str(made)), soft_wrap=True, highlight=False)

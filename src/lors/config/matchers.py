@@ -235,13 +235,13 @@ class JointDistributionOptions(_WithExpertNetworks):
 
     kind: str = "joint-distribution"
     kernel: Literal["geodesic", "median"] = Field(
-        "geodesic",
+        "median",
         description="a Gaussian of angles, of width σ, and the root of the distance (MDM); or of "
         "distances, of their median as width, and the squared distance",
     )
     sigma: Rate = Field(0.5, description="σ of the geodesic kernel, an angle")
     networks: Literal["two experts", "one expert"] = Field(
-        "two experts",
+        "one expert",
         description="the middle between two experts (MDM), or a point drawn between two snapshots "
         "of one",
     )
@@ -269,7 +269,7 @@ class AnalyticOptions(MatchingOptions):
 
     kind: str = "analytic"
     target: Literal["covariances", "heads"] = Field(
-        "covariances", description="match the covariances that heads follow from, or the heads"
+        "heads", description="match the covariances that heads follow from, or the heads"
     )
     subsets: Count = Field(
         5, description="covariances: captions of an image that are used in turn, one per iteration"

@@ -182,7 +182,8 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
         trunk, image, text = _trunk_and_heads(config, frozen, seed)
         normalised_by = ((), ())
     if frozen.text_tower is not None:
-        text = Side(frozen.text_tower(), text)
+        with global_seed(seed, "text tower"):  # networks are made side by side
+            text = Side(frozen.text_tower(), text)
     for side, part in (("image", image), ("text", text)):
         if not any(p.requires_grad for p in part.parameters()):
             raise InputError(f"nothing trains on the {side} side: set encoder.{side}_head=linear")

@@ -17,6 +17,7 @@ from lors.files.cache import fingerprint
 from lors.losses import LOSSES
 from lors.selection import select
 from lors.setting import Setting
+from lors.setting.threads import threads_of
 from lors.system import ranks
 
 __all__ = [
@@ -35,10 +36,11 @@ REFERENCES = (FULL_DATA, RANDOM_PAIRS)
 def reference_row(name: str, setting: Setting) -> Row:
     """A reference of a setting, by its name in tables, as a row of results."""
     config = setting.config
-    if name == FULL_DATA:
-        note = f"{config.experts.loss}, {rates_label(config.experts.rates())}"
-        return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
-    reached, best = random_pairs(setting)
+    with threads_of(setting):
+        if name == FULL_DATA:
+            note = f"{config.experts.loss}, {rates_label(config.experts.rates())}"
+            return row_of(setting, full_data(setting), len(setting.real["train"]), note=note)
+        reached, best = random_pairs(setting)
     return row_of(setting, reached, config.distill.budget, note=str(best))
 
 
@@ -81,7 +83,8 @@ def _key(setting: Setting) -> str:
     shared = {name: values[name] for name in ("seed", "dtype", "encoder", "evaluate", "device")}
     trunks = [setting.image_trunk, setting.text_trunk.fingerprint]
     budget = setting.config.distill.budget
-    everything = [expert_origin(setting), shared, trunks, budget, values["experts"]["count"]]
+    experts = [values["experts"][name] for name in ("count", "folder")]
+    everything = [expert_origin(setting), shared, trunks, budget, *experts]
     return json.dumps([everything, artifacts.versions()], sort_keys=True)
 
 

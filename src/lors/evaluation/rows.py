@@ -37,7 +37,7 @@ def evaluated_row(setting: Setting, distilled: DistilledSet, control: Control | 
     """What networks of a setting reach on a set, with the loss of the setting."""
     config, loss = setting.config, setting.loss
     note = _how_trained(distilled, config) if config.loss == distilled.config.loss else config.loss
-    with keeping_freed_memory():
+    with threads_of(setting), keeping_freed_memory():
         if control is not None:
             distilled, tuned = controlled(setting, distilled, control)
             loss, note = (distilled.loss, tuned) if tuned else (loss, note)
@@ -67,7 +67,7 @@ def _key(setting: Setting, distilled: DistilledSet) -> str:
     for what in (distilled.config.loss, setting.pairs.fingerprint, setting.text_trunk.fingerprint):
         digest.update(what.encode())
     for tensor in distilled.pairs.state_dict().values():
-        digest.update(tensor.cpu().numpy().tobytes())
+        digest.update(tensor.detach().cpu().double().numpy().tobytes())
     return digest.hexdigest()
 
 

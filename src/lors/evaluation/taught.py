@@ -6,11 +6,13 @@ from torch import Tensor
 
 from lors.config.matchers import HindsightOptions
 from lors.encoders import DualEncoder, FlatModel
+from lors.encoders.dropout import dropping
 from lors.evaluation.protocol import Outcome, frozen_inputs, outcome, outcomes
 from lors.losses import soft_nce
 from lors.matching.teachers import Teachers, noised
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
+from lors.setting.threads import threads_of
 from lors.similarity import Fixed
 from lors.system.seeding import generator
 from lors.training import Batch, sgd, train_step
@@ -67,7 +69,8 @@ def taught_full_data(setting: Setting) -> list[Outcome]:
         model, thetas = _taught(setting, teachers, network)
         return outcome(model, thetas, real["val"], real["test"], protocol.legacy)
 
-    return outcomes(range(protocol.seeds), reached, setting.progress, "teach the full data")
+    with threads_of(setting):
+        return outcomes(range(protocol.seeds), reached, setting.progress, "teach the full data")
 
 
 def _taught(setting: Setting, teachers: Teachers, network: int) -> tuple[DualEncoder, list[Tensor]]:
@@ -78,9 +81,18 @@ def _taught(setting: Setting, teachers: Teachers, network: int) -> tuple[DualEnc
     for epoch in range(LONGER * config.epochs):
         keys = (config.seed, "taught", network, epoch)
         draw = generator(*keys, "noise")
-        for _, *drawn in real.epoch(model, config.batch_size, data.captions, data.augment, *keys):
+        batches = real.epoch(
+            model,
+            config.batch_size,
+            data.captions,
+            data.augment,
+            *keys,
+            drop_last=config.drop_last,
+        )
+        for step, (_, *drawn) in enumerate(batches):
             inputs, texts = (noised(part, options.noise, draw) for part in drawn)
             targets = teachers.cosines(inputs, texts) / options.teacher_temperature
-            train_step(model, optimizer, Batch(inputs, texts, targets), soft_nce)
+            with dropping(*keys, step):
+                train_step(model, optimizer, Batch(inputs, texts, targets), soft_nce)
         thetas.append(flat.flatten(model))
     return model, thetas

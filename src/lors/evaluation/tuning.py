@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lors.config import Config
+from lors.config.names import PLAIN_LOSSES
 from lors.encoders import DualEncoder
 from lors.evaluation.expert_similarity import expert_similarity
 from lors.evaluation.protocol import (
@@ -126,7 +127,7 @@ def _losses(config: Config, similarity: Similarity) -> tuple[str, ...]:
     if isinstance(similarity, Identity):
         return tried
     if isinstance(similarity, Fixed):
-        return tuple(dict.fromkeys("ence" if loss == "nce" else loss for loss in tried))
+        return tuple(dict.fromkeys(f"e{loss}" if loss in PLAIN_LOSSES else loss for loss in tried))
     return (config.loss,)
 
 

@@ -81,6 +81,8 @@ def described(pickled: bytes) -> Any:
         except (IndexError, KeyError):
             raise ValueError("its pickle is damaged") from None
         if operation.name == "STOP":
+            if not machine.stack or isinstance(machine.stack[-1], _Mark):
+                raise ValueError("its pickle is damaged")
             return machine.stack[-1]
     raise ValueError("its pickle has no end")
 

@@ -54,7 +54,8 @@ class HindsightMatcher:
         """
         setting, protocol = self.setting, self.setting.config.evaluate
         model = setting.model(draw_seed(generator))
-        order = synthetic.passes(protocol.batch_size, generator)
+        passes = synthetic.drawn if protocol.reading == "published" else synthetic.passes
+        order = passes(protocol.batch_size, generator)
         epoch = -(-len(synthetic) // protocol.batch_size)
         steps = list(islice(order, min(self.options.steps, epoch * protocol.epochs)))
         used = torch.cat(steps).unique()

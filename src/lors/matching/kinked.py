@@ -99,9 +99,9 @@ def _clamp_value(noted: Noted, x: Tensor, min: Any = None, max: Any = None) -> T
     inside, below, above = noted
     found = x * inside
     if isinstance(min, Tensor) or min:  # nothing to add for None and 0
-        found = found + below * min
+        found = found + below.to(x) * min
     if isinstance(max, Tensor) or max:
-        found = found + above * max
+        found = found + above.to(x) * max
     return found
 
 
@@ -219,11 +219,11 @@ def _max_value(sign: int, noted: Noted, x: Tensor, *args: Any, **kwargs: Any) ->
 
 
 def _constant(out: Tensor) -> Noted:
-    return (out,)
+    return (out.clone(),)  # it may be changed in place
 
 
 def _constant_value(noted: Noted, *args: Any, **kwargs: Any) -> Tensor:
-    return noted[0]
+    return noted[0].clone()
 
 
 def _table() -> dict[Any, Kink]:

@@ -146,7 +146,10 @@ class RelationMatcher:
         objective = ours.new_zeros(())
         weights = (1.0, self.options.weight)
         parts = (range_and_residual(real, each, rank) for each in (real, ours))
+        least = 1e-5 * real.norm()
         for weight, there, here in zip(weights, *parts, strict=True):
+            if there.norm() <= least:
+                continue  # rounding: the range is all there is
             scale = there.norm(dim=1).mean().clamp(min=torch.finfo(there.dtype).tiny)
             squares = hyperbolic_squares(lifted(there / scale, c), lifted(here / scale, c), c)
             objective = objective + weight * squares.mean()

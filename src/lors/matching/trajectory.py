@@ -279,7 +279,8 @@ class TrajectoryMatcher:
         step = partial(inner_loss, self.flat, self.loss, self.options.autocast)
         memory = self.options.memory
         if memory is None:
-            memory = total_memory(setting.device) // GRAPHS
+            mine = total_memory(setting.device) // (GRAPHS * ranks.neighbours())
+            memory = min(ranks.gather(mine))
         graphs = memory / self.options.steps * m / self.options.batch_size
         if asked == "one-sided":
             way, error = fitting_one_sided(step, start, batch, start - target)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from lors.config import Config
+from lors.config import Config, SimilarityConfig
 from lors.similarity import SIMILARITIES
 
 if TYPE_CHECKING:
     from lors.sets.distilled import DistilledSet
 
-__all__ = ["STANDARDS", "check_pairs", "check_sizes"]
+__all__ = ["STANDARDS", "check_pairs", "check_sizes", "saved_similarity"]
 
 STANDARDS = ("image_standard", "text_standard")
 
@@ -68,11 +68,21 @@ def check_pairs(config: Config, count: int, tensors: Mapping[str, Tensor]) -> No
     if not (tensors["rates"] > 0).all():
         raise ValueError(f"learning rates must be positive, not {tensors['rates'].tolist()}")
     kind = SIMILARITIES.choose(config.similarity.kind)
+    similarity = saved_similarity(config, tensors)
     found = sum(t.numel() for name, t in tensors.items() if name.startswith("similarity."))
-    numbers = tensors["images"][0].numel() + tensors["texts"][0].numel()
-    wanted = kind.stored(config.similarity_within(numbers), count)
+    wanted = kind.stored(similarity, count)
     if found != wanted:
         raise ValueError(
             f"a {config.similarity.kind} similarity of {count} pairs holds {wanted} numbers, "
             f"not {found}"
         )
+
+
+def saved_similarity(config: Config, tensors: Mapping[str, Tensor]) -> SimilarityConfig:
+    """What S of saved pairs is. A full one may be whole, whatever phases the set was learned in."""
+    numbers = tensors["images"][0].numel() + tensors["texts"][0].numel()
+    similarity = config.similarity_within(numbers)
+    values = tensors.get("similarity.values")
+    if similarity.kind == "full" and values is not None and values.dim() == 2:
+        return similarity.model_copy(update={"blocks": 1})
+    return similarity

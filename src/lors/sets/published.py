@@ -22,6 +22,9 @@ from lors.system.errors import InputError
 
 __all__ = ["PUBLISHED", "found_alpha", "published", "published_loss", "unpublished"]
 
+HALVED = ("nce", "ence", "wbce")
+"""The losses that are half as large in the published code."""
+
 PUBLISHED = "-published"
 """How the names of losses end that are scaled as in the published code."""
 
@@ -153,7 +156,8 @@ def published(distilled: DistilledSet) -> PublishedSet:
     Their losses are half of the paper's: a set made for the paper's gets twice its rates.
 
     Raises:
-        InputError: the set is of features, or its text trunk trains along.
+        InputError: the set is of features, its text trunk trains along, or it was made for a loss
+            that the published code does not have in another scale.
     """
     encoder = distilled.config.encoder
     if encoder.space == "features" or encoder.scope == "all":
@@ -169,6 +173,11 @@ def published(distilled: DistilledSet) -> PublishedSet:
         images = (images * std + mean - new_mean) / new_std
     rates = distilled.pairs.rates.detach().cpu()
     if not distilled.config.loss.endswith(PUBLISHED):
+        if distilled.config.loss not in HALVED:
+            raise InputError(
+                f"the published code has no loss like {distilled.config.loss!r}, or not in a scale "
+                "that is known: the rates of this set mean nothing there"
+            )
         rates = 2 * rates
     similarity = distilled.pairs.similarity
     if isinstance(similarity, LowRank):

@@ -10,7 +10,7 @@ from lors.config import load_config
 from lors.encoders import Standard
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.files import artifacts
-from lors.sets.checks import STANDARDS, check_pairs
+from lors.sets.checks import STANDARDS, check_pairs, saved_similarity
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import build_similarity
 
@@ -60,8 +60,7 @@ def restored_parts(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
         groups[group if known else ""][rest if known else name] = tensor
     own = groups[""]
     check_pairs(config, count, own)
-    numbers = own["images"][0].numel() + own["texts"][0].numel()
-    similarity = build_similarity(config.similarity_within(numbers), count)
+    similarity = build_similarity(saved_similarity(config, own), count)
     similarity = similarity.to(own["images"].dtype)
     pairs = SyntheticPairs(own["images"], own["texts"], similarity)
     pairs.load_state_dict(own)

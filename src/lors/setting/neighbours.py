@@ -59,7 +59,7 @@ def nearest(queries: Tensor, candidates: Iterable[Tensor], k: int) -> Neighbours
         every = torch.cat([best, cosine], 1)
         best, place = every.topk(min(k, every.shape[1]))
         index = torch.cat([index, here.expand(len(queries), -1)], 1).gather(1, place)
-    return Neighbours(index.cpu().numpy(), best.cpu().numpy())
+    return Neighbours(index.cpu().numpy(), best.float().cpu().numpy())
 
 
 @torch.no_grad()

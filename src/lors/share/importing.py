@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lors.config import Config, SimilarityConfig, load_config
+from lors.config.types import LARGE
 from lors.data.captioned import captioned_images
 from lors.data.captions import worded
 from lors.data.decoded import cached_images
@@ -85,6 +86,9 @@ def import_set(
     progress = progress or Silent()
     if not paths:
         raise InputError("give a set to import")
+    for name, value in (("α", alpha), ("rate", rate)):
+        if value is not None and not 0 < value <= LARGE:
+            raise InputError(f"{name} must be above 0 and not huge, not {value:g}")
     if len(paths) == 1 and paths[0].is_dir():
         return _folder_set(paths[0], like, overrides, rate, progress)
     if rate is not None:
