@@ -15,7 +15,7 @@ from lors.comparison.cell import Cell
 from lors.comparison.results import ClosedForm, Reference
 from lors.config import Config
 from lors.data import Pairs
-from lors.evaluation.closed_form import closed_form_heads
+from lors.evaluation.closed_form import closed_form_heads, real_moments
 from lors.evaluation.protocol import Outcome, summarise
 from lors.evaluation.recall import chance
 from lors.evaluation.references import full_data
@@ -94,7 +94,8 @@ def _closed_form(setting: Setting, cells: Sequence[Cell]) -> dict[str, ClosedFor
     if setting.config.encoder.scope != "heads" or setting.config.data.augment:
         return {}
     budgets = {cell.row: cell.config.distill.budget for cell in cells}
-    found = {budget: closed_form_heads(setting, budget) for budget in set(budgets.values())}
+    moments = real_moments(setting)
+    found = {b: closed_form_heads(setting, b, moments) for b in set(budgets.values())}
     return {
         row: ClosedForm(mean=found[budget][1].mean, about=found[budget][0].about)
         for row, budget in budgets.items()

@@ -27,7 +27,7 @@ from lors.encoders.encoded import EncodedSplit, mean_captions
 from lors.evaluation.recall import Recall, recall
 from lors.setting import Setting
 
-__all__ = ["Heads", "Moments", "closed_form_heads", "fitted_heads", "head_recall"]
+__all__ = ["Heads", "Moments", "closed_form_heads", "fitted_heads", "head_recall", "real_moments"]
 
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """γ that are tried on val, in mean variances of a feature of the side."""
@@ -138,17 +138,25 @@ def head_recall(heads: Heads, split: EncodedSplit) -> Recall:
     return recall(u, v, torch.from_numpy(split.owner))
 
 
-def closed_form_heads(setting: Setting, budget: int) -> tuple[Heads, Recall]:
+def real_moments(setting: Setting) -> Moments:
+    """Of the training pairs. Each image counts with the mean of its captions."""
+    return Moments.of(_blocks(setting.real["train"]))
+
+
+def closed_form_heads(
+    setting: Setting, budget: int, moments: Moments | None = None
+) -> tuple[Heads, Recall]:
     """The heads that are best on val among those of a storage, and their test recall.
 
     Args:
-        setting: of frozen trunks. Each image counts with the mean of its captions.
+        setting: of frozen trunks.
         budget: storage in plain pairs of features; one pays for the means.
+        moments: what ``real_moments`` gives, if it is known.
 
     Returns:
         The heads, and what they reach on the test split.
     """
-    moments, rank = Moments.of(_blocks(setting.real["train"])), max(1, budget - 1)
+    moments, rank = moments or real_moments(setting), max(1, budget - 1)
     tried = [fitted_heads(moments, rank, ridge, kind) for kind in KINDS for ridge in RIDGES]
     best = max(tried, key=lambda heads: head_recall(heads, setting.real["val"]).mean)
     return best, head_recall(best, setting.real["test"])

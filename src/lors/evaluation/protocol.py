@@ -127,8 +127,7 @@ def train_on(
     image_rate, text_rate = synthetic.rates.tolist()
     optimizer = sgd(model, (image_rate, text_rate), config.momentum, config.weight_decay)
     halfway = torch.optim.lr_scheduler.LambdaLR(optimizer, config.pace)
-    passes = synthetic.drawn if config.reading == "published" else synthetic.passes
-    order = passes(config.batch_size, generator(*keys, "evaluation order"))
+    order = synthetic.in_protocol(config, generator(*keys, "evaluation order"))
     steps = -(-len(synthetic) // config.batch_size)
     known = frozen_inputs(synthetic, model) if inputs is None else inputs
     for epoch in range(config.epochs):

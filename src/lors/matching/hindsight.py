@@ -54,8 +54,7 @@ class HindsightMatcher:
         """
         setting, protocol = self.setting, self.setting.config.evaluate
         model = setting.model(draw_seed(generator))
-        passes = synthetic.drawn if protocol.reading == "published" else synthetic.passes
-        order = passes(protocol.batch_size, generator)
+        order = synthetic.in_protocol(protocol, generator)
         epoch = -(-len(synthetic) // protocol.batch_size)
         steps = list(islice(order, min(self.options.steps, epoch * protocol.epochs)))
         used = torch.cat(steps).unique()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from lors.config import SimilarityConfig
+from lors.config import EvaluateConfig, SimilarityConfig
 from lors.similarity import SIMILARITIES, Identity, Similarity
 from lors.system.errors import InputError
 from lors.training import Batch
@@ -115,6 +115,11 @@ class SyntheticPairs(nn.Module):
         while True:
             order = torch.randperm(len(self), generator=generator)
             yield order[:batch_size].to(self.images.device)
+
+    def in_protocol(self, protocol: EvaluateConfig, generator: torch.Generator) -> Iterator[Tensor]:
+        """Indices of the batches that a network is trained on when the set is evaluated."""
+        batches = self.drawn if protocol.reading == "published" else self.passes
+        return batches(protocol.batch_size, generator)
 
     @torch.no_grad()
     def clamp_rates(self) -> None:
