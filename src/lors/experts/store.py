@@ -41,6 +41,7 @@ class TrajectoryStore:
         self, folder: Path, origin: Mapping[str, Any], epochs: Sequence[int] | None = None
     ) -> None:
         self.folder, self.origin, self.epochs = folder, dict(origin), epochs
+        self.sound: set[tuple[Path, int, int, int]] = set()
         for path in sorted(folder.glob("expert-*.safetensors")):
             with open_artifact(path, KIND) as (header, _):
                 differs = difference(self.origin, header.get("origin", {}))
@@ -152,7 +153,7 @@ class TrajectoryStore:
     def snapshots(self, expert: int, epochs: Sequence[int]) -> Tensor:
         """The parameters of an expert after these epochs. Shape: (len(epochs), P)
 
-        Only they are read, and each is checked by its own checksum.
+        Only they are read, and each is checked by its own checksum when it is first read.
 
         Raises:
             InputError: there is no such snapshot, or it is damaged.
@@ -180,7 +181,7 @@ class TrajectoryStore:
             stored = {row: rest[row - compact] for row in rows if row or start is None}
             if start is not None:
                 stored[0] = start
-            _check_rows(path, header.get("checks"), len(kept), stored)
+            self._check_rows(path, header.get("checks"), len(kept), stored)
             like = rest[0] if start is None else start
             found = _new_rows(len(rows), like)
             for place, row in zip(found, rows, strict=True):
@@ -191,6 +192,25 @@ class TrajectoryStore:
         if not found.is_floating_point() or not found.sum().isfinite():
             raise _damaged(path, "its parameters are not all finite numbers")
         return found
+
+    def _check_rows(
+        self,
+        path: Path,
+        checks: Sequence[int] | None,
+        count: int,
+        stored: Mapping[int, Tensor],
+    ) -> None:
+        """Compare what was read with its checksums, once per file; experts of before have none."""
+        if not checks:
+            return
+        if len(checks) != count:
+            raise _damaged(path, f"it has {count} snapshots and {len(checks)} checksums")
+        file = path.stat()
+        for row, numbers in stored.items():
+            seen = (path, row, file.st_mtime_ns, file.st_ino)
+            if seen not in self.sound and check(numbers) != checks[row]:
+                raise _damaged(path, f"snapshot {row} does not fit its checksum")
+            self.sound.add(seen)
 
     def learned(self, expert: int) -> np.ndarray:
         """Which pairs an expert had learned at which epoch. Shape: (T, M)"""
@@ -216,19 +236,6 @@ def _new_rows(count: int, like: Tensor) -> Tensor:
 def check(row: Tensor) -> int:
     """A checksum that is fast enough for every read of a snapshot."""
     return zlib.crc32(row.contiguous().view(torch.uint8).numpy().data)
-
-
-def _check_rows(
-    path: Path, checks: Sequence[int] | None, count: int, stored: Mapping[int, Tensor]
-) -> None:
-    """Compare what was read with its checksums; experts of before have none."""
-    if not checks:
-        return
-    if len(checks) != count:
-        raise _damaged(path, f"it has {count} snapshots and {len(checks)} checksums")
-    for row, numbers in stored.items():
-        if check(numbers) != checks[row]:
-            raise _damaged(path, f"snapshot {row} does not fit its checksum")
 
 
 def _damaged(path: Path, why: str) -> InputError:

@@ -50,7 +50,7 @@ def relative_error(
     What is zero has no length and does not count.
     """
     exact = double(loss, theta, batch, direction, True)
-    return _error(derivative(loss, theta, batch, True).product(direction), exact)
+    return _error(derivative(loss, theta, batch, True).product(direction.clone()), exact)
 
 
 def kept_bytes(loss: BatchLoss, theta: Tensor, batch: Batch) -> int:
@@ -163,7 +163,7 @@ def _one_sided(
 
     def error(step: float) -> float:
         try:
-            return _error(product(direction, step), exact)
+            return _error(product(direction.clone(), step), exact)
         except BranchesDifferError:
             return math.inf
 

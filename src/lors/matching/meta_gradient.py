@@ -164,9 +164,9 @@ def tesla(inner: Inner) -> MetaGradient:
     rates = -inner.dots(followed, travelled)
     direction = inner.scale_(adjoint, -inner.rates.detach())
     del theta, travelled, followed  # as long as θ, and not needed any more
-    gradients = []
+    gradients, room = [], torch.empty_like(direction)
     while products:
-        gradients.append(products.pop()(direction).batch)
+        gradients.append(products.pop()(room.copy_(direction)).batch)
     return MetaGradient(objective, gradients[::-1], rates)
 
 

@@ -57,7 +57,8 @@ class Visit(NamedTuple):
 
     Args:
         gradient: g at θ. Shape: (P,)
-        product: the derivative of ⟨d, g⟩ there, for a d that is known later. Shape of d: (P,)
+        product: the derivative of ⟨d, g⟩ there, for a d that is known later, and whose memory it may
+            use. Shape of d: (P,)
     """
 
     gradient: Tensor
@@ -130,8 +131,10 @@ def first_pass(
         if not wanted and not with_theta:
             return Product(data.gradients([]), None, None)
         epsilon = _epsilon(step, 1 / 2, theta, direction)
-        place, mode = theta.addcmul(direction, epsilon), taken(branches) if kinks else None
-        there = _gradients(loss, place, data, wanted, with_theta, mode)
+        place = torch.addcmul(theta, direction, epsilon, out=direction)
+        there = _gradients(
+            loss, place, data, wanted, with_theta, taken(branches) if kinks else None
+        )
         found = [a.sub_(b).div_(epsilon) for a, b in zip(there, below, strict=True)]
         in_theta = found.pop(0) if with_theta else None
         return Product(data.gradients(found), in_theta, below[0] if with_theta else None)
