@@ -12,6 +12,7 @@ import torch
 from lors.config import Config
 from lors.runs.made_up import known_pairs
 from lors.runs.rehearsal import Rehearsal
+from lors.setting.memory import growing_settings
 from lors.setting.threads import threads_of
 from lors.system.estimate import Cost, estimate
 from lors.system.memory import available_memory
@@ -89,13 +90,10 @@ class Plan:
         """The settings that memory grows with, where there is not enough."""
         settings = []
         if self.iteration is not None and self.iteration.memory > self.available:
-            options = self.config.matching
-            names = [*options.batch_options, *filter(None, [options.step_option])]
-            settings += [f"matching.{name}" for name in names] + ["distill.budget"]
+            settings += growing_settings(self.config, "matching")
         if self.expert_step.memory > self.available:
-            settings.append("experts.batch_size")
-        pixels = self.config.encoder.space == "pixels"
-        return [*settings, *(["encoder.image_size"] if pixels else [])]
+            settings += growing_settings(self.config, "experts")
+        return sorted(dict.fromkeys(settings), key="encoder.image_size".__eq__)
 
     def lines(self) -> list[tuple[str, str]]:
         """The plan in words: what, and how much; the verdict comes last."""
