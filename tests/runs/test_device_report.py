@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from lors.losses import wbce
 from lors.matching.second_order import DERIVATIVES
 from lors.runs import self_check
 from lors.runs.device_report import anonymous, device_report
@@ -44,10 +44,9 @@ def test_names_and_paths_are_taken_out_of_errors(tmp_path: Path) -> None:
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a device would be that computes wrong numbers."""
-    right: Callable[..., Tensor] = self_check.wbce
 
     def wrong(logits: Tensor, similarity: Tensor) -> Tensor:
-        value = right(logits, similarity)
+        value = wbce(logits, similarity)
         return value if torch.is_grad_enabled() and logits.dtype == torch.float64 else 2 * value
 
     monkeypatch.setattr(self_check, "wbce", wrong)
@@ -59,10 +58,11 @@ def test_a_way_that_a_device_cannot_do_is_named(monkeypatch: pytest.MonkeyPatch)
     def cannot(*_: object) -> None:
         raise NotImplementedError
 
-    monkeypatch.setattr(self_check, "DERIVATIVES", {**DERIVATIVES, "forward": cannot})
-    _, ways = _first(2)
-    assert ways.well
-    assert "forward cannot (NotImplementedError), so auto takes another" in ways.detail
+    ways: dict[str, object] = {**DERIVATIVES, "forward": cannot}
+    monkeypatch.setattr(self_check, "DERIVATIVES", ways)
+    _, agree = _first(2)
+    assert agree.well
+    assert "forward cannot (NotImplementedError), so auto takes another" in agree.detail
 
 
 def _first(count: int) -> list[Finding]:

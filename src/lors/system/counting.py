@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 __all__ = ["Counts", "PeakBytes", "counted"]
 
@@ -47,7 +47,7 @@ class PeakBytes(TorchDispatchMode):
 
     def __init__(self, inputs: bool = False, limit: float | None = None) -> None:
         super().__init__()
-        self.now = self.peak = self.moved = self.calls = 0
+        self.now = self.peak = self.moved = self.calls = self.products = 0
         self.inputs, self.limit = inputs, limit
         self.alive: set[int] = set()
 
@@ -64,6 +64,8 @@ class PeakBytes(TorchDispatchMode):
         if not func.is_view:
             self.calls += 1
             self.moved += sum(tensor.nbytes for tensor in (*given, *made))
+        if (products := flop_registry.get(func.overloadpacket)) is not None:
+            self.products += products(*args, **(kwargs or {}), out_val=out)
         return out
 
     def _count(self, storage: torch.UntypedStorage) -> None:
@@ -92,9 +94,9 @@ def counted(work: Callable[[], object]) -> Counts:
     >>> counted(lambda: a @ a.T)
     Counts(memory=40, products=24, moved=64, calls=1)
     """
-    with FlopCounterMode(display=False) as products, PeakBytes(inputs=True) as tensors:
+    with PeakBytes(inputs=True) as tensors:
         work()
-    return Counts(tensors.peak, products.get_total_flops(), tensors.moved, tensors.calls)
+    return Counts(tensors.peak, tensors.products, tensors.moved, tensors.calls)
 
 
 def _tensors(values: object) -> list[Tensor]:
