@@ -13,6 +13,7 @@ from lors.encoders import DualEncoder
 from lors.encoders.dropout import drops
 from lors.losses import Loss
 from lors.system import ranks
+from lors.system.cores import check_wanted
 from lors.system.memory import sparingly
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
@@ -59,6 +60,7 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
     A batch of a divided model holds this rank's part of the images and texts, and the whole S.
     Where memory runs out, activations are computed again instead of being kept: the same bits.
     """
+    check_wanted()
 
     def logits_and_gradients() -> Tensor:
         optimizer.zero_grad()

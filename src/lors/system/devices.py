@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,7 +47,8 @@ def find_device(name: str, dtype: str = "float32") -> torch.device:
 def choose_device(name: str, dtype: str = "float32") -> Choice:
     """The device of that name, for each rank its own; ``auto`` is a GPU if there is one.
 
-    That is CUDA, then MPS if a trial of what matching needs succeeds there, then the CPU.
+    That is CUDA, then MPS if a trial of what matching needs succeeds there, then the CPU. The
+    environment variable ``LORS_DEVICE`` says what ``auto`` takes instead.
 
     >>> print(choose_device("cpu"))
     Device: cpu (as set).
@@ -57,6 +60,8 @@ def choose_device(name: str, dtype: str = "float32") -> Choice:
     Raises:
         InputError: it is not available here.
     """
+    if name == "auto" and (asked := os.environ.get("LORS_DEVICE", name)) != "auto":
+        return choose_device(asked, dtype)._replace(why="as LORS_DEVICE says")
     if name == "auto":
         return _automatic(dtype)
     device, problem = _own(name), _refusal(_own(name), dtype)
@@ -107,6 +112,8 @@ def _no_cuda() -> str:
 def _refusal(device: str, dtype: str) -> str | None:
     """Why a device cannot hold such numbers; None if it can."""
     try:
+        if device.partition(":")[0] == "xla":
+            importlib.import_module("torch_xla")  # which makes it known
         torch.zeros(1, device=device).item()  # some devices exist but hold no numbers
     except (RuntimeError, AssertionError, ImportError):  # as of a device that torch only names
         return ABSENT

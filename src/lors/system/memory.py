@@ -17,6 +17,7 @@ from lors.system.errors import InputError, out_of_memory
 __all__ = [
     "available_memory",
     "check_fits",
+    "container_limit",
     "forget_peak_memory",
     "in_pieces",
     "keeping_freed_memory",
@@ -39,7 +40,8 @@ def available_memory(device: torch.device) -> int:
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     if device.type == "mps":
         return torch.mps.recommended_max_memory()
-    return psutil.virtual_memory().available + psutil.Process().memory_info().rss
+    mine = psutil.Process().memory_info().rss
+    return min(psutil.virtual_memory().available + mine, container_limit())
 
 
 def total_memory(device: torch.device) -> int:
@@ -48,7 +50,19 @@ def total_memory(device: torch.device) -> int:
         return torch.cuda.mem_get_info(device)[1]
     if device.type == "mps":
         return torch.mps.recommended_max_memory()
-    return psutil.virtual_memory().total
+    return min(psutil.virtual_memory().total, container_limit())
+
+
+def container_limit(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of main memory that a container lets its processes have; without a limit, a great many.
+
+    Args:
+        root: where the system shows the limits of control groups.
+    """
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of their versions 2 and 1
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or it says "max"
+            return int((root / name).read_text())
+    return sys.maxsize
 
 
 def peak_memory(device: torch.device) -> int:
