@@ -37,3 +37,12 @@ def test_the_trial_needs_numbers_and_agrees_with_itself() -> None:
 def test_a_named_device_is_taken_or_refused_in_a_sentence(name: str) -> None:
     with pytest.raises(InputError, match="is not available here: set device=auto or device=cpu"):
         choose_device(name)
+
+
+def test_the_environment_says_what_auto_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LORS_DEVICE", "cpu")
+    assert str(choose_device("auto")) == "Device: cpu (as LORS_DEVICE says)."
+    monkeypatch.setenv("LORS_DEVICE", "cuda:99")
+    with pytest.raises(InputError, match="'cuda:99' is not available here"):
+        choose_device("auto")
+    assert choose_device("cpu").why == "as set"
