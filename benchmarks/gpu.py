@@ -26,7 +26,7 @@ from lors.runs.gpu_model import GPUS, modelled_memory, modelled_seconds
 from lors.runs.self_check import problem
 from lors.system.counting import Counts, PeakBytes, counted
 from lors.system.memory import forget_peak_memory, peak_memory
-from lors.training import Batch, sgd, train_step
+from lors.training import Batch
 
 TEXTS = 768
 """Numbers of a text embedding, by BERT."""
@@ -74,25 +74,35 @@ def iteration(config: Config, derivative: str, recompute: bool = False) -> Count
 def training_step(config: Config, recompute: bool = False) -> Counts:
     """A step of an expert, which is also one of an evaluation of 128 pairs or more."""
     model = network(config)
+    flat = FlatModel(model)
     if recompute:
         model.recompute()
-    weights = sum(p.nbytes for p in model.parameters())
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        for parameter in model.parameters():
-            parameter.data = mode.from_tensor(parameter.data)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        theta = torch.randn(sum(flat.sides)).requires_grad_()
         batch = noise(config, config.experts.batch_size, False)
-        step = partial(train_step, model, sgd(model, (0.1, 0.1)), batch, LOSSES["nce"])
-        found = counted(step)
-    return found._replace(memory=max(found.memory, weights))
+
+        def step() -> None:
+            value = LOSSES["nce"](flat(theta, batch.inputs, batch.texts), batch.similarity)
+            (gradient,) = torch.autograd.grad(value, theta)
+            theta.data.sub_(gradient, alpha=0.1)
+
+        return counted(step)
+
+
+def used(config: Config) -> int:
+    """The most synthetic pairs that an iteration uses."""
+    options = config.matching
+    assert isinstance(options, TrajectoryOptions)
+    return min(config.distill.budget, options.steps * options.batch_size)
 
 
 def frozen_pass(config: Config, recompute: bool = False) -> Counts:
-    """All synthetic images through a frozen trunk and back, as each iteration does once."""
+    """The images of all inner steps through a frozen trunk and back, once in each iteration."""
     model = network(config)
     if recompute:
         model.recompute()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        images = noise(config, config.distill.budget, True).inputs
+        images = noise(config, used(config), True).inputs
         return counted(lambda: model.freeze(images).sum().backward())
 
 
@@ -126,7 +136,7 @@ def presets() -> None:
     for how, recompute in (("", False), ("`recompute=true`", True)):
         step, whole = training_step(config, recompute), frozen_pass(heads, recompute)
         print(line("a step of an expert, 128 pairs", how, step, 1), flush=True)
-        trunk = "RepBlend, the frozen trunk on 500 images"
+        trunk = f"RepBlend, 500 pairs: the frozen trunk on {used(heads)} images"
         print(line(trunk, how, whole, heads.distill.iterations), flush=True)
 
 
