@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from benchmarks.speed.ratio import Ratio, ratio
 from lors.config import EncoderConfig
@@ -21,6 +18,7 @@ from lors.matching.fitting import fitting_derivative, relative_error
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative
 from lors.matching.trajectory import distance_ratio
+from lors.system.counting import PeakBytes
 from lors.system.timing import take_turns
 from lors.training import Batch
 
@@ -183,36 +181,6 @@ def _lines(rounds: int, sizes: tuple[str, int, int, int], gradient: str) -> list
             )
         )
     return lines
-
-
-class PeakBytes(TorchDispatchMode):
-    """Counts the bytes of all tensors that are alive, and the most there ever were."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = self.peak = 0
-        self.alive: set[int] = set()
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> object:
-        out = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(out):
-            if isinstance(tensor, Tensor):
-                self._count(tensor.untyped_storage())
-        return out
-
-    def _count(self, storage: torch.UntypedStorage) -> None:
-        if storage._cdata in self.alive:
-            return
-        self.alive.add(storage._cdata)
-        self.now += storage.nbytes()
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._release, storage._cdata, storage.nbytes())
-
-    def _release(self, key: int, size: int) -> None:
-        self.alive.discard(key)
-        self.now -= size
 
 
 def _memory(work: Callable[[], object]) -> int:

@@ -10,9 +10,11 @@ from torch import Tensor
 from torch.optim import SGD
 
 from lors.encoders import DualEncoder
+from lors.encoders.dropout import drops
 from lors.losses import Loss
 from lors.system import ranks
 from lors.system.cores import check_wanted
+from lors.system.memory import sparingly
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
 
@@ -56,15 +58,22 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
     """One optimiser step; returns the logits before it. Shape: (m, m)
 
     A batch of a divided model holds this rank's part of the images and texts, and the whole S.
+    Where memory runs out, activations are computed again instead of being kept: the same bits.
     """
     check_wanted()
-    optimizer.zero_grad()
-    logits: Tensor = model(batch.inputs, batch.texts)
-    loss(logits, batch.similarity).backward()
+
+    def logits_and_gradients() -> Tensor:
+        optimizer.zero_grad()
+        logits: Tensor = model(batch.inputs, batch.texts)
+        loss(logits, batch.similarity).backward()
+        return logits.detach()
+
+    alone = not model.divided and not drops(model)  # else ranks wait, or masks are drawn twice
+    logits = sparingly(logits_and_gradients, lambda: alone and model.recompute())
     if model.divided:
         ranks.all_reduce([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()
-    return logits.detach()
+    return logits
 
 
 def train(model: DualEncoder, optimizer: SGD, batches: Iterable[Batch], loss: Loss) -> None:

@@ -120,7 +120,7 @@ def _run_all(
 ) -> None:
     """Do all runs, some at a time, and hand over the records of each as it ends."""
     threads = max(1, _cores() // ranks.neighbours() // jobs)
-    device = find_device(runs[0][0].config.device)
+    device = find_device(runs[0][0].config.device, runs[0][0].config.dtype)
     if device.type == "cuda" and ranks.size() > 1:  # workers know nothing of other ranks
         visible = _devices(os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count())
         os.environ["CUDA_VISIBLE_DEVICES"] = visible[ranks.local()]
@@ -256,7 +256,7 @@ def _say(records: Sequence[Record], progress: Progress) -> None:
 
 def _affordable(config: Config, runs: int) -> int:
     """How many runs at a time: each is taken to need twice what this process holds now."""
-    if find_device(config.device).type != "cpu":
+    if find_device(config.device, config.dtype).type != "cpu":
         return 1
     each = 2 * psutil.Process().memory_info().rss
     most = min(_cores(), psutil.virtual_memory().available // each)

@@ -49,9 +49,16 @@ class Config(Section):
     description: str = Field("", description="what the configuration is for, in a line")
     expected: Expected | None = None
     seed: Seed = Field(0, description="of distillation and evaluation")
-    device: str = Field("auto", description="auto (the fastest there is), cpu, cuda, cuda:1 or mps")
+    device: str = Field(
+        "auto", description="auto (CUDA, else MPS, else the CPU), cpu, cuda, cuda:1 or mps"
+    )
     dtype: Literal["float32", "float64", "bfloat16"] = Field(
         "float32", description="of networks and synthetic pairs"
+    )
+    recompute: bool = Field(
+        False,
+        description="compute activations of trunks again on the way back instead of keeping them: "
+        "the same bits, less memory, about a third more time; done by itself where memory runs out",
     )
     loss: LossName = Field("wbce", description="the contrastive loss on synthetic pairs")
     scorer: str = Field(

@@ -15,6 +15,7 @@ from lors.matching import Matcher
 from lors.matching.matcher import Prefetching
 from lors.sets.synthetic import SyntheticPairs
 from lors.system import ranks
+from lors.system.memory import sparingly
 from lors.system.progress import Progress, Silent
 from lors.system.seeding import generator
 from lors.system.stopping import Terminated, unbroken
@@ -23,7 +24,12 @@ __all__ = ["Distillation", "distill"]
 
 
 class Distillation(State):
-    """A state that can be taken one iteration further, by one rank or by several."""
+    """A state that can be taken one iteration further, by one rank or by several.
+
+    ``spare_memory`` is that of ``distill``.
+    """
+
+    spare_memory: Callable[[], bool] = staticmethod(lambda: False)
 
     def step(self, matcher: Matcher) -> float:
         """One iteration; returns the matching loss, the mean over all trajectories.
@@ -33,8 +39,7 @@ class Distillation(State):
                 an overflow in a normalisation. Nothing was changed.
             LorsError: that is so because the set starts with pairs that are all alike.
         """
-        self.optimizer.zero_grad()
-        losses, states = self._backward(matcher)
+        losses, states = sparingly(lambda: self._backward(matcher), self.spare_memory)
         loss = self._mean(losses)
         check_finite(self, loss)
         self.matcher_states = states
@@ -57,6 +62,7 @@ class Distillation(State):
         Returns:
             The sum of their losses, and the matcher's state after each.
         """
+        self.optimizer.zero_grad()
         rates, states = self.synthetic.rates, list(self.matcher_states)
         losses = rates.new_zeros((), dtype=torch.promote_types(rates.dtype, torch.float32))
         mine = self._mine()
@@ -119,6 +125,7 @@ def distill(
     checkpoint: Callable[[], None] = lambda: None,
     log: Callable[[dict[str, Any]], None] = lambda record: None,
     progress: Progress | None = None,
+    spare_memory: Callable[[], bool] = lambda: False,
 ) -> SyntheticPairs:
     """Run the outer loop to its end.
 
@@ -130,6 +137,8 @@ def distill(
             a signal asks the program, or another rank of it, to stop.
         log: receives one record per iteration.
         progress: reports long-running work.
+        spare_memory: called where memory runs out; lets the iteration, which is then done again,
+            have the same result with less, or returns False.
 
     Returns:
         The set with the best validation recall, or the last one if recall was never asked; with
@@ -141,6 +150,17 @@ def distill(
     if todo and run.iteration == 0:
         checkpoint()
     stop = False
+
+    def spare() -> bool:
+        if run.together or not spare_memory():  # the other ranks would wait for this one
+            return False
+        progress.say(
+            f"Memory ran out in iteration {run.iteration + 1}: it and those that follow compute "
+            "more and keep less, to the same result."
+        )
+        return True
+
+    run.spare_memory = spare
     with unbroken() as asked_to_stop:
         for _ in progress.track(todo, "distil", config.iterations, run.iteration):
             record = _iterate(run, matcher, recall)

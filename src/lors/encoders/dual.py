@@ -9,14 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lors.config import EncoderConfig
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.own_parts import NETWORKS
+from lors.encoders.recompute import plain_attention, recompute_blocks
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
+from lors.system.memory import in_pieces
 from lors.system.parallel import joined_rows, replicated
 from lors.system.seeding import global_seed
 
@@ -108,14 +109,20 @@ class DualEncoder(nn.Module):
         """The frozen part: normalised images to inputs of the trainable part."""
         if self.trunk is None:
             return images
-        # Small pieces stay in a CPU's cache, and its convolutions are faster channels last.
-        piece = CPU_PIECE if images.device.type == "cpu" else len(images)
-        pieces = images.contiguous(memory_format=torch.channels_last).split(piece)
-        return self.image_standard(torch.cat([self.trunk(images) for images in pieces]))
+        trunk, images = self.trunk, images.contiguous(memory_format=torch.channels_last)
+
+        def features(piece: int) -> Tensor:
+            return torch.cat([trunk(images) for images in images.split(piece)])
+
+        # Small pieces stay in a CPU's cache.
+        piece = CPU_PIECE if images.device.type == "cpu" else max(1, len(images))
+        if torch.is_grad_enabled():  # the graphs of all pieces would take as much as that of one
+            return self.image_standard(features(piece))
+        return self.image_standard(in_pieces(features, piece))
 
     def embed_images(self, inputs: Tensor) -> Tensor:
         """u, normalised. Shape: (m, …) -> (m, d)"""
-        return F.normalize(self.image(_channels_last_on_cpu(inputs)), dim=-1)
+        return F.normalize(self.image(_channels_last(inputs)), dim=-1)
 
     def embed_texts(self, texts: Tensor) -> Tensor:
         """v, normalised. Shape: (m, …) -> (m, d)"""
@@ -124,7 +131,7 @@ class DualEncoder(nn.Module):
     def trunk_features(self, inputs: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """What the two heads take: features of the trunks that train, or the inputs themselves."""
         image, text = (_parts(side)[0] for side in (self.image, self.text))
-        return image(_channels_last_on_cpu(inputs)), text(texts)
+        return image(_channels_last(inputs)), text(texts)
 
     def project(self, images: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """u and v of what the two heads take. Shapes: (m, d), (m, d)"""
@@ -133,7 +140,7 @@ class DualEncoder(nn.Module):
 
     def forward(self, inputs: Tensor, texts: Tensor) -> Tensor:
         """Logits u vᵀ / τ. Shape: (m, m)"""
-        images, texts = self.image(_channels_last_on_cpu(inputs)), self.text(texts)
+        images, texts = self.image(_channels_last(inputs)), self.text(texts)
         if self.divided:
             images, texts = joined_rows(images), joined_rows(texts)
         return self.logits(images, texts)
@@ -141,6 +148,11 @@ class DualEncoder(nn.Module):
     def logits(self, images: Tensor, texts: Tensor) -> Tensor:
         """Logits of what the two sides give, not yet normalised. Shape: (m, d), (m, d) -> (m, m)"""
         return F.normalize(images, dim=-1) @ F.normalize(texts, dim=-1).T / self.temperature
+
+    def recompute(self) -> bool:
+        """Compute activations again on the way back, from now on; False: it did so before."""
+        trunks = [_parts(side)[0] for side in (self.image, self.text)]
+        return recompute_blocks(*trunks, *([] if self.trunk is None else [self.trunk]))
 
     def sides(self) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """The trainable parameters of the image side and of the text side."""
@@ -150,9 +162,12 @@ class DualEncoder(nn.Module):
         return image, text
 
 
-def _channels_last_on_cpu(inputs: Tensor) -> Tensor:
-    """Images in the order of memory that a CPU's convolutions are fastest with; features as is."""
-    if inputs.dim() == 4 and inputs.device.type == "cpu":
+def _channels_last(inputs: Tensor) -> Tensor:
+    """Images in the order of memory that convolutions are fastest with; features as they are.
+
+    So it was measured on CPUs; on CUDA, it is the order that tensor cores take (TF32, bfloat16).
+    """
+    if inputs.dim() == 4 and inputs.device.type in ("cpu", "cuda"):
         return inputs.contiguous(memory_format=torch.channels_last)
     return inputs
 
@@ -277,7 +292,7 @@ class FlatModel:
         """Logits of θ on a batch, differentiable in all three. Shape: (m, m)"""
         theta = replicated(theta) if self.model.divided else theta
         values = dict(zip(self._names, self.tensors(theta), strict=True))
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention with second derivatives
+        with plain_attention():
             logits: Tensor = functional_call(
                 self.model, values, (inputs, texts), tie_weights=self._tied
             )

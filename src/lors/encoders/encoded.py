@@ -13,6 +13,7 @@ from lors.data.augment import augment
 from lors.data.shards import Features
 from lors.encoders.dual import DualEncoder
 from lors.system import ranks
+from lors.system.memory import in_pieces
 from lors.system.parallel import my_rows
 from lors.system.seeding import derive_seed, global_seed
 
@@ -103,12 +104,20 @@ class EncodedSplit:
 
     @torch.no_grad()
     def embed(self, model: DualEncoder, chunk: int = 512) -> tuple[Tensor, Tensor]:
-        """All images and captions in the joint space. Shapes: (M, d), (C, d)"""
-        images = [model.embed_images(self.inputs(i, model)) for i in _chunks(len(self), chunk)]
-        texts = [
-            model.embed_texts(self.captions(i, model)) for i in _chunks(len(self.texts), chunk)
-        ]
-        return torch.cat(images), torch.cat(texts)
+        """All images and captions in the joint space. Shapes: (M, d), (C, d)
+
+        At most so many at a time, and fewer where memory does not suffice.
+        """
+
+        def images(size: int) -> Tensor:
+            chunks = _chunks(len(self), size)
+            return torch.cat([model.embed_images(self.inputs(i, model)) for i in chunks])
+
+        def texts(size: int) -> Tensor:
+            chunks = _chunks(len(self.texts), size)
+            return torch.cat([model.embed_texts(self.captions(i, model)) for i in chunks])
+
+        return in_pieces(images, chunk), in_pieces(texts, chunk)
 
 
 def _chunks(count: int, chunk: int) -> list[np.ndarray]:

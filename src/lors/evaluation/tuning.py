@@ -25,6 +25,7 @@ from lors.losses import LOSSES, Loss
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
+from lors.setting.memory import explaining_memory
 from lors.similarity import Fixed, Identity, Similarity
 from lors.system import ranks
 
@@ -77,17 +78,19 @@ def trial(
     """
     keys = (setting.config.seed, *keys)
     model, protocol = setting.model(*keys), setting.config.evaluate
-    thetas = snapshots(pairs, model, loss, protocol, *keys, inputs=inputs)
-    reached = outcome(model, thetas, setting.real["val"], setting.real["test"], protocol.legacy)
+    with explaining_memory(setting.config, setting.device, "evaluate"):
+        thetas = snapshots(pairs, model, loss, protocol, *keys, inputs=inputs)
+        reached = outcome(model, thetas, setting.real["val"], setting.real["test"], protocol.legacy)
     keep(model)
     return reached
 
 
 def val_recall(setting: Setting, pairs: SyntheticPairs) -> float:
     """The validation recall that a set reaches, for use during distillation."""
-    keys = (setting.config.seed, "validation network")
-    model = train_on(pairs, setting.model(*keys), setting.loss, setting.config.evaluate, *keys)
-    return measure(model, setting.real["val"]).mean
+    keys, config = (setting.config.seed, "validation network"), setting.config
+    with explaining_memory(config, setting.device, "evaluate"):
+        model = train_on(pairs, setting.model(*keys), setting.loss, config.evaluate, *keys)
+        return measure(model, setting.real["val"]).mean
 
 
 def tune(
@@ -113,8 +116,9 @@ def tune(
         loss, rates = choice
         model, protocol = setting.model(*keys), setting.config.evaluate
         tried = with_rates(pairs, rates)
-        thetas = snapshots(tried, model, LOSSES[loss], protocol, *keys, inputs=inputs)
-        return choose_epoch(model, thetas, setting.real["val"])[1]
+        with explaining_memory(setting.config, setting.device, "evaluate"):
+            thetas = snapshots(tried, model, LOSSES[loss], protocol, *keys, inputs=inputs)
+            return choose_epoch(model, thetas, setting.real["val"])[1]
 
     recalls = ranks.divide(grid, best_recall, setting.progress, "tune loss and rates")
     best = max(recalls)

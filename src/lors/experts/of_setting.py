@@ -15,6 +15,7 @@ from lors.experts.train import Snapshot, train_expert
 from lors.files.artifacts import home
 from lors.files.cache import cache_errors
 from lors.setting import Setting
+from lors.setting.memory import explaining_memory
 from lors.setting.threads import threads_of
 
 __all__ = ["expert_origin", "experts_of", "store_of"]
@@ -33,7 +34,8 @@ def store_of(setting: Setting) -> TrajectoryStore:
 def experts_of(setting: Setting) -> TrajectoryStore:
     """The experts of a setting, after training those that are missing."""
     config, store = setting.config, store_of(setting)
-    with cache_errors(store.folder), threads_of(setting):
+    memory = explaining_memory(config, setting.device, "experts")
+    with cache_errors(store.folder), threads_of(setting), memory:
         train_missing(
             store,
             config.experts.count,

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from lors.encoders.recompute import within
 from lors.matching.kinked import KINKS
 
 __all__ = ["Branches", "BranchesDifferError", "has_kinks", "noted", "taken"]
@@ -45,9 +47,9 @@ def taken(branches: Branches) -> Iterator[None]:
     Raises:
         BranchesDifferError: they are not the same.
     """
-    with _Taking(branches) as mode:
+    with _Taking(branches) as mode, within(mode.from_here):
         yield
-        if next(mode.branches, None) is not None:
+        if mode.place < len(branches):
             raise BranchesDifferError(_differ("ends early"))
 
 
@@ -92,9 +94,13 @@ class _Noting(TorchFunctionMode):
 
 
 class _Taking(TorchFunctionMode):
-    def __init__(self, branches: Branches) -> None:
+    def __init__(self, branches: Branches, place: int = 0) -> None:
         super().__init__()
-        self.branches = iter(branches)
+        self.branches, self.place = branches, place
+
+    def from_here(self) -> Callable[[], _Taking]:
+        """For a block that runs once more: its branches, again."""
+        return partial(_Taking, self.branches, self.place)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -102,7 +108,9 @@ class _Taking(TorchFunctionMode):
         if kink is None:
             return func(*args, **kwargs)
         (x, *args), kwargs = _input_first(args, kwargs)
-        before, shape, noted = next(self.branches, (None, None, ()))
+        ended = self.place == len(self.branches)
+        before, shape, noted = (None, None, ()) if ended else self.branches[self.place]
+        self.place += 1
         if before is not func or shape != x.shape:
             raise BranchesDifferError(_differ(f"calls {func.__name__} on {tuple(x.shape)}"))
         if not kink.in_place and not kwargs.get("inplace"):

@@ -12,7 +12,7 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.training import Batch
 
-__all__ = ["Matcher", "Prefetching", "add_gradients", "whole_set"]
+__all__ = ["Matcher", "Prefetching", "Sparing", "add_gradients", "whole_set"]
 
 
 class Matcher(Protocol):
@@ -47,6 +47,15 @@ class Prefetching(Protocol):
 
     def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
         """Begin to read what ``backward`` will need with such a generator. It changes no result."""
+        ...
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """A matcher that has a second way to the same bits, at less memory."""
+
+    def spare_memory(self) -> bool:
+        """Take that from now on; False: it did so before, or the first takes no more."""
         ...
 
 

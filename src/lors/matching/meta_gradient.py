@@ -8,12 +8,14 @@ where batches come from: they return gradients on the batches, and autograd carr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from lors.encoders.dropout import dropping
+from lors.encoders.recompute import keeping
 from lors.matching.second_order import Derivative, Product, afresh, double
 from lors.training import Batch
 
@@ -85,7 +87,8 @@ class Inner:
         self, theta: Tensor, batch: Batch, create_graph: bool = False, step: int = 0
     ) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""
-        value = self.loss_of(step)(theta, batch)
+        with keeping() if create_graph else nullcontext():
+            value = self.loss_of(step)(theta, batch)
         return torch.autograd.grad(value, theta, create_graph=create_graph)[0]
 
 

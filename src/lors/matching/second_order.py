@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lors.encoders.recompute import keeping
 from lors.matching.kinks import Branches, noted, taken
 from lors.training import Batch
 
@@ -33,6 +34,7 @@ __all__ = [
     "forward",
     "kept",
     "one_sided",
+    "remade",
 ]
 
 BatchLoss = Callable[[Tensor, Batch], Tensor]
@@ -151,7 +153,9 @@ def kept(loss: BatchLoss, theta: Tensor, batch: Batch, with_theta: bool) -> Visi
     wanted = [tensor for tensor in data if tensor.requires_grad]
     if not wanted and not with_theta:
         return afresh(double)(loss, theta, batch, with_theta)
-    (g,) = torch.autograd.grad(loss(theta, data), theta, create_graph=True)
+    with keeping():
+        value = loss(theta, data)
+    (g,) = torch.autograd.grad(value, theta, create_graph=True)
 
     def product(direction: Tensor) -> Product:
         inputs = [theta, *wanted] if with_theta else wanted
@@ -160,6 +164,12 @@ def kept(loss: BatchLoss, theta: Tensor, batch: Batch, with_theta: bool) -> Visi
         return Product(data.gradients(found), in_theta, g.detach() if with_theta else None)
 
     return Visit(g.detach(), product)
+
+
+def remade(loss: BatchLoss, theta: Tensor, batch: Batch, with_theta: bool) -> Visit:
+    """``kept`` to the bit, at the memory of one step: its graph is thrown away and made again."""
+    g = kept(loss, theta, batch, with_theta).gradient
+    return Visit(g, lambda direction: kept(loss, theta, batch, with_theta).product(direction))
 
 
 def double(
@@ -189,7 +199,8 @@ def forward(
             theta, *data
         )
 
-    values, slopes = torch.func.jvp(gradients, (theta.detach(),), (direction,))  # type: ignore[misc]
+    with keeping():  # functions of functions know no recomputation
+        values, slopes = torch.func.jvp(gradients, (theta.detach(),), (direction,))  # type: ignore[misc]
     found = [slope.detach() for slope in slopes]
     in_theta = found.pop(0) if with_theta else None
     return Product(batch.gradients(found), in_theta, values[0].detach() if with_theta else None)

@@ -22,7 +22,7 @@ from lors.matching.blend import blended
 from lors.matching.fitting import TOLERANCE, fitting_derivative, fitting_one_sided
 from lors.matching.linear_heads import linear_heads, worth_it
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
-from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double
+from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double, kept, remade
 from lors.matching.starts import Starts
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -39,10 +39,8 @@ __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_los
 TRIAL = 8
 """Pairs on which second derivatives are tried: fewer than a step has, so that memory suffices."""
 
-
 GRAPHS = 4
 """The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
-
 
 PIECE = 1 << 18
 """Numbers of θ that are compared at a time: they stay in a CPU's cache."""
@@ -240,6 +238,13 @@ class TrajectoryMatcher:
         """Begin to read the start and the target that ``backward`` will draw."""
         calls = int(self.state.get("calls", 0))
         self.starts.prefetch(generator, synthetic.images, self._phase_of(calls))
+
+    def spare_memory(self) -> bool:
+        """Make each graph again, where all were kept."""
+        if self.derivative is not kept:
+            return False
+        self.derivative = remade
+        return True
 
     def _dropout(self, generator: torch.Generator) -> int | None:
         """Seeds the masks of a call, if the network has dropout; each rank has its own."""

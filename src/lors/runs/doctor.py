@@ -24,6 +24,7 @@ from lors.files import artifacts
 from lors.files.arrays import read_array
 from lors.files.artifacts import home
 from lors.runs.folders import CONFIG, SET, saved_results
+from lors.system.devices import choose_device
 from lors.system.errors import InputError
 from lors.system.locks import locked
 from lors.system.progress import Progress, Silent
@@ -109,6 +110,8 @@ def _machine() -> Iterator[Finding]:
     versions = (f"{name} {version}" for name, version in artifacts.versions().items())
     yield Finding("versions", ", ".join(versions))
     yield Finding("devices", "; ".join(_devices()))
+    chosen = choose_device("auto")
+    yield Finding("device=auto takes", f"{chosen.device} ({chosen.why})")
 
 
 def _devices() -> Iterator[str]:

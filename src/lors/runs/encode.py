@@ -127,7 +127,7 @@ def encode_shards(
     text = build_text_trunk(encoder, [])
     key = trunk_key(*encoder.trunk())
     _check_origin(out, {"image_trunk": key, "text_trunk": text.fingerprint})
-    trunk = folded(frozen_trunk(encoder, find_device(config.device)), encoder.size())
+    trunk = folded(frozen_trunk(encoder, find_device(config.device, config.dtype)), encoder.size())
     trunks = _Trunks(of_pixels(trunk), encoder.size(), text)
     _list_shards(jobs, out)
     todo = [job for job in jobs if not job.done()]

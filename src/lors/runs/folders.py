@@ -51,7 +51,7 @@ def check_folder(out: Path, config: Config) -> None:
     path = out / CONFIG
     if path.is_file():
         theirs = load_config(path)
-        words = {"description", "expected", "trackers"}
+        words = {"description", "expected", "trackers", "recompute"}  # none changes a bit
         ours, found = (c.model_dump(mode="json", exclude=words) for c in (config, theirs))
         longer = config.distill.iterations >= theirs.distill.iterations
         if longer and config.distill.schedule == "constant":

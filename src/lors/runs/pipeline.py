@@ -20,7 +20,8 @@ from lors.evaluation.results import DISTILLED, SELECTED, Results, Row
 from lors.evaluation.rows import set_row
 from lors.evaluation.tuning import tune, val_recall, with_rates
 from lors.files import artifacts
-from lors.matching import matcher_of
+from lors.matching import Matcher, matcher_of
+from lors.matching.matcher import Sparing
 from lors.runs.card import card
 from lors.runs.folders import (
     CARD,
@@ -39,13 +40,15 @@ from lors.runs.small_data import say_what_is_small
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, resolve
+from lors.setting.memory import explaining_memory
 from lors.setting.neighbours import shown_captions
 from lors.setting.threads import threads_of
 from lors.starts import start_pairs
 from lors.system import ranks
+from lors.system.devices import choose_device
 from lors.system.errors import DivergedError
 from lors.system.locks import sole_user
-from lors.system.memory import forget_peak_memory, keeping_freed_memory, peak_memory
+from lors.system.memory import forget_peak_memory, keeping_freed_memory, peak_memory, sparingly
 from lors.system.progress import Progress
 from lors.trackers import check_trackers
 from lors.trackers.watch import Watch, watching
@@ -105,6 +108,7 @@ def run(
     check_trackers(config.trackers)
     with keeping_skipped() as skipped:
         setting = Setting(config, progress, data_parallel=data_parallel, pairs=pairs)
+    setting.progress.say(str(choose_device(config.device, config.dtype)))
     with threads_of(setting), keeping_freed_memory():
         return _run(setting, out, wanted, skipped)
 
@@ -189,7 +193,7 @@ def _distil(
     config = setting.config
     if not config.distill.iterations:
         return _finished(setting, start, out)
-    matcher = matcher_of(setting)
+    matcher = _matcher(setting)
     health = Health(config, chance(setting.real["val"].owner).mean, setting.progress.say)
     state = _state(setting, start, logbook)
     if len(state.synthetic) == config.most_pairs():
@@ -212,15 +216,21 @@ def _distil(
             health.look(record, state.synthetic)
             watch.record(record, state.synthetic)
 
+        def spare() -> bool:
+            own = isinstance(matcher, Sparing) and matcher.spare_memory()
+            return own or setting.networks.spare_memory()
+
         try:
-            pairs = distill(
-                state,
-                matcher,
-                recall=lambda synthetic: val_recall(setting, synthetic),
-                checkpoint=partial(logbook.checkpoint, state),
-                log=log,
-                progress=setting.progress,
-            )
+            with explaining_memory(config, setting.device, "matching"):
+                pairs = distill(
+                    state,
+                    matcher,
+                    recall=lambda synthetic: val_recall(setting, synthetic),
+                    checkpoint=partial(logbook.checkpoint, state),
+                    log=log,
+                    progress=setting.progress,
+                    spare_memory=spare,
+                )
             break
         except DivergedError as error:
             state = _state(setting, start, logbook)
@@ -231,6 +241,12 @@ def _distil(
             state.slow_down(error.part)
             logbook.checkpoint(state)
     return _finished(setting, pairs, out)
+
+
+def _matcher(setting: Setting) -> Matcher:
+    """Experts are trained first, and second derivatives tried."""
+    with explaining_memory(setting.config, setting.device, "matching"):
+        return sparingly(lambda: matcher_of(setting), setting.networks.spare_memory)
 
 
 def _finished(setting: Setting, pairs: SyntheticPairs, out: Path) -> DistilledSet:

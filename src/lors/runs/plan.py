@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 import torch
 
 from lors.config import Config
+from lors.runs.gpu_model import GPUS, modelled_memory, modelled_seconds
 from lors.runs.made_up import known_pairs
 from lors.runs.rehearsal import Rehearsal
+from lors.setting.memory import growing_settings
 from lors.setting.threads import threads_of
+from lors.system.devices import choose_device
 from lors.system.estimate import Cost, estimate
 from lors.system.memory import available_memory
 from lors.system.progress import Progress
@@ -89,20 +93,17 @@ class Plan:
         """The settings that memory grows with, where there is not enough."""
         settings = []
         if self.iteration is not None and self.iteration.memory > self.available:
-            options = self.config.matching
-            names = [*options.batch_options, *filter(None, [options.step_option])]
-            settings += [f"matching.{name}" for name in names] + ["distill.budget"]
+            settings += growing_settings(self.config, "matching")
         if self.expert_step.memory > self.available:
-            settings.append("experts.batch_size")
-        pixels = self.config.encoder.space == "pixels"
-        return [*settings, *(["encoder.image_size"] if pixels else [])]
+            settings += growing_settings(self.config, "experts")
+        return sorted(dict.fromkeys(settings), key="encoder.image_size".__eq__)
 
     def lines(self) -> list[tuple[str, str]]:
         """The plan in words: what, and how much; the verdict comes last."""
         config, (image, text) = self.config, self.parameters
         numbers, budget = self.pair_numbers, config.distill.budget
         lines = [
-            ("device", str(self.device)),
+            ("device", f"{self.device} ({choose_device(config.device, config.dtype).why})"),
             ("parameters", f"{image:,} image side + {text:,} text side"),
             ("synthetic pairs", f"{self.pairs}, within the storage of {budget} plain pairs"),
             ("numbers per pair", f"{numbers:,} ({_bytes(4 * numbers * budget)} in all)"),
@@ -119,8 +120,25 @@ class Plan:
             *lines,
             ("peak memory", f"about {_bytes(self.memory)}"),
             ("available memory", _bytes(self.available)),
+            *self._elsewhere(),
             ("verdict", self.verdict),
         ]
+
+    def _elsewhere(self) -> Iterator[tuple[str, str]]:
+        """What a run would take on GPUs: a model."""
+        expert = self.expert_step.counts
+        iteration = None if self.iteration is None else self.iteration.counts
+        if self.device.type == "cuda" or expert is None:
+            return
+        for name, gpu in GPUS.items():
+            found = []
+            if iteration is not None:
+                each = modelled_seconds(iteration, gpu) * (self.config.distill.trajectories or 1)
+                found.append(f"an iteration {_time(each)}")
+                found.append(f"distillation {_time(each * self.config.distill.iterations)}")
+            memory = modelled_memory(expert, iteration)
+            fits = "" if memory < gpu.memory else f", more than its {_bytes(gpu.memory)}"
+            yield f"on an {name} (model)", f"{', '.join([*found, _bytes(memory)])}{fits}"
 
     def _expert_storage(self) -> str:
         experts = self.config.experts
@@ -158,7 +176,8 @@ def plan(config: Config, progress: Progress | None = None) -> Plan:
     Two iterations of the real matcher, with made-up experts, and a step of an expert are done, and
     what follows the first of each is measured; work that is too large for that is done with 1 and 2
     inner steps, on small batches and on batches twice as large, and time and memory are carried on
-    in straight lines to all steps and pairs. One trajectory stands for all.
+    in straight lines to all steps and pairs. One trajectory stands for all. Off CUDA,
+    operations and tensors are also counted, and ``gpu_model`` says what they would take on GPUs.
 
     Args:
         config: of the run; neither its data nor pretrained image weights need be there, except for

@@ -33,7 +33,7 @@ def resolve(config: Config) -> Config:
     check_scorer(config.scorer)
     training_text(text_trunk_class(config.encoder.text)[0], config.encoder.scope)
     check_image_trunk(config.encoder.image, config.encoder.image_weights)
-    find_device(config.device)
+    find_device(config.device, config.dtype)
     _check_batches(config)
     if SOURCES[config.data.source].features and config.encoder.space != "features":
         raise InputError(NO_PIXELS)

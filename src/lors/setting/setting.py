@@ -35,6 +35,7 @@ from lors.encoders.text import text_trunk_class, training_text
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
+from lors.setting.memory import Networks
 from lors.setting.resolve import NO_PIXELS, OTHER_TEXTS, resolve, small_budget
 from lors.system import ranks
 from lors.system.devices import find_device
@@ -85,7 +86,8 @@ class Setting:
     ) -> None:
         self.config, self.progress, self.like = config, progress or Silent(), like
         self._data_parallel = data_parallel
-        self.device = find_device(config.device)
+        self.device = find_device(config.device, config.dtype)
+        self.networks = Networks(config.recompute)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         text_trunk: TextTrunk | None = None
@@ -219,6 +221,7 @@ class Setting:
     def model(self, *keys: int | str) -> DualEncoder:
         """A dual encoder with initial weights drawn by the keys."""
         model = build_dual_encoder(self.config.encoder, self.frozen, derive_seed(*keys))
+        self.networks.add(model)
         return model.to(self.device, self.dtype)
 
     @cached_property

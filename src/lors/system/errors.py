@@ -12,6 +12,7 @@ __all__ = [
     "DivergedError",
     "InputError",
     "LorsError",
+    "OutOfMemoryError",
     "choose",
     "explained",
     "out_of_memory",
@@ -28,6 +29,8 @@ NO_MEMORY = (
     "out of memory",
     "Cannot allocate memory",
     "can't start new thread",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
 )
 """What errors say that are no MemoryError."""
 NO_ROOM_FOR_LIBRARY = "failed to map segment from shared object"
@@ -76,6 +79,13 @@ class DivergedError(LorsError):
         self.part = part
 
 
+class OutOfMemoryError(LorsError, MemoryError):
+    """Memory ran out, and nothing that changes no result takes less. The command line exits with 1.
+
+    Its message names the settings to lower.
+    """
+
+
 def printable(text: str) -> str:
     r"""A text on one line, without what would move a cursor or cannot be written to a file.
 
@@ -103,9 +113,11 @@ def shortened(text: str, length: int = 200) -> str:
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that there is no memory left, as Python, numpy, torch or CUDA say it.
 
-    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("CUDA out of memory. Tried to …"))
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("MPS backend out of memory (…)"))
     (True, True)
     """
+    if isinstance(error, LorsError):  # it is a sentence already
+        return False
     if isinstance(error, MemoryError):
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:

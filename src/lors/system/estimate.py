@@ -8,6 +8,7 @@ from itertools import product
 
 import torch
 
+from lors.system.counting import Counts, counted
 from lors.system.memory import available_memory, forget_peak_memory, peak_memory
 from lors.system.progress import Progress, Silent
 from lors.system.timing import Step, timed
@@ -28,11 +29,13 @@ class Cost:
         seconds: its time.
         memory: bytes that the process holds at most.
         whole: whether it was measured at its full size.
+        counts: what it would take of any device, if that was counted.
     """
 
     seconds: float
     memory: float
     whole: bool = True
+    counts: Counts | None = None
 
     def carried_on(self, size: float, other: Cost, other_size: float, full: float) -> Cost:
         """On the straight line through the costs of two sizes, at a third.
@@ -46,11 +49,17 @@ class Cost:
             return less + (min(max(less, more), growth * less) - less) * far
 
         seconds, memory = line(self.seconds, other.seconds), line(self.memory, other.memory)
-        return Cost(seconds, memory, whole=False)
+        counts = None
+        if self.counts is not None and other.counts is not None:  # without noise
+            each = zip(self.counts, other.counts, strict=True)
+            counts = Counts(*(less + (more - less) * far for less, more in each))
+        return Cost(seconds, memory, whole=False, counts=counts)
 
 
 def measured(step: Step, device: torch.device) -> Cost:
     """What a step costs: the faster of two, which a busy machine slowed less, and their peak.
+
+    A third is counted, which takes longer.
 
     Args:
         step: what to do; who calls has done it once before.
@@ -58,7 +67,7 @@ def measured(step: Step, device: torch.device) -> Cost:
     """
     forget_peak_memory(device)
     seconds = min(timed(step), timed(step))
-    return Cost(seconds, peak_memory(device))
+    return Cost(seconds, peak_memory(device), counts=counted(step))
 
 
 def estimate(
@@ -84,9 +93,9 @@ def estimate(
 
     >>> cpu = torch.device("cpu")
     >>> estimate(lambda n: Cost(n / 1000, 1e6), [1], [4], cpu)
-    Cost(seconds=0.004, memory=1000000.0, whole=True)
+    Cost(seconds=0.004, memory=1000000.0, whole=True, counts=None)
     >>> estimate(lambda n, m: Cost(5 + n * m, 1e6 * m), [1, 1], [100, 3], cpu)
-    Cost(seconds=305.0, memory=3000000.0, whole=False)
+    Cost(seconds=305.0, memory=3000000.0, whole=False, counts=None)
     """
     progress = progress or Silent()
     axes = [sorted({s, min(2 * s, f)}) for s, f in zip(small, full, strict=True)]

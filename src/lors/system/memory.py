@@ -5,23 +5,28 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import torch
 
-from lors.system.errors import InputError
+from lors.system.errors import InputError, out_of_memory
 
 __all__ = [
     "available_memory",
     "check_fits",
     "container_limit",
     "forget_peak_memory",
+    "in_pieces",
     "keeping_freed_memory",
     "peak_memory",
+    "sparingly",
     "total_memory",
 ]
+
+T = TypeVar("T")
 
 TRIM, MMAP = -1, -3
 """glibc's names of when freed memory goes back to the system, and of what never stays."""
@@ -33,6 +38,8 @@ def available_memory(device: torch.device) -> int:
     """Bytes that this process can hold, with those that it holds now."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+    if device.type == "mps":
+        return torch.mps.recommended_max_memory()
     mine = psutil.Process().memory_info().rss
     return min(psutil.virtual_memory().available + mine, container_limit())
 
@@ -41,6 +48,8 @@ def total_memory(device: torch.device) -> int:
     """Bytes that the device has, whoever holds them: the same at every run."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
+    if device.type == "mps":
+        return torch.mps.recommended_max_memory()
     return min(psutil.virtual_memory().total, container_limit())
 
 
@@ -60,6 +69,8 @@ def peak_memory(device: torch.device) -> int:
     """Bytes that this process held at most: on a GPU by torch, or in main memory by everything."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    if device.type == "mps":  # which knows no peak, but keeps what was freed
+        return torch.mps.driver_allocated_memory()
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.is_file() else []
     for line in lines:
@@ -75,6 +86,9 @@ def forget_peak_memory(device: torch.device) -> None:
     """Let the peak be that of what follows; where the system cannot, it stays that of all."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+        return
+    if device.type == "mps":
+        torch.mps.empty_cache()
         return
     if (library := _glibc()) is not None:  # other C libraries keep little
         library.malloc_trim(0)  # it keeps what was freed, as if it was in use
@@ -128,3 +142,42 @@ def check_fits(size: int, what: str) -> None:
             f"{what} has {size / 2**30:,.1f} GiB, and of memory {free / 2**30:,.1f} GiB are free: "
             "check that it is what it should be"
         )
+
+
+def sparingly(work: Callable[[], T], spare: Callable[[], bool]) -> T:
+    """Do some work, and if memory runs out, again with less.
+
+    >>> sizes = [8, 4, 2]
+    >>> def work():
+    ...     if sizes[0] > 2:
+    ...         raise torch.OutOfMemoryError("out of memory")
+    ...     return sizes[0]
+    >>> sparingly(work, spare=lambda: sizes.pop(0) > 0)
+    2
+
+    Args:
+        work: leaves nothing behind where it fails.
+        spare: lets the next attempt take less; False if it cannot.
+    """
+    while True:
+        try:
+            return work()
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error) or not spare():
+                raise
+
+
+def in_pieces(work: Callable[[int], T], size: int) -> T:
+    """Do some work in pieces of a size; if memory runs out, of half the size, down to one.
+
+    Args:
+        work: gives the same for any size of its pieces.
+        size: at first.
+    """
+    sizes = [size]
+
+    def spare() -> bool:
+        sizes[0] //= 2
+        return sizes[0] > 0
+
+    return sparingly(lambda: work(sizes[0]), spare)
