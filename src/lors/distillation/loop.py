@@ -35,8 +35,8 @@ class Distillation(State):
         """
         self.optimizer.zero_grad()
         losses, states = self._backward(matcher)
-        loss = self._mean(losses)
-        check_finite(self, loss)
+        self._divide(losses)
+        loss = check_finite(self, losses)
         self.matcher_states = states
         now = self.synthetic.state_dict()
         if self.config.averaging and not self.average:
@@ -84,7 +84,7 @@ class Distillation(State):
         every = range(self.trajectories)
         return every if self.together else ranks.my_share(every)
 
-    def _mean(self, losses: Tensor) -> float:
+    def _divide(self, losses: Tensor) -> None:
         """Divide the sums over all trajectories and ranks by the number of trajectories."""
         learned = [t for tensors in self.synthetic.parts().values() for t in tensors]
         learned = [tensor for tensor in learned if tensor.requires_grad]
@@ -95,7 +95,6 @@ class Distillation(State):
         ranks.all_reduce(sums)
         for total in sums:
             total.div_(self.trajectories)
-        return losses.item()
 
     def agree(self) -> None:
         """Make sure that all ranks hold the same set, and give all of them every matcher's state.
