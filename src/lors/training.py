@@ -12,6 +12,7 @@ from torch.optim import SGD
 from lors.encoders import DualEncoder
 from lors.losses import Loss
 from lors.system import ranks
+from lors.system.cores import check_wanted
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
 
@@ -56,6 +57,7 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
 
     A batch of a divided model holds this rank's part of the images and texts, and the whole S.
     """
+    check_wanted()
     optimizer.zero_grad()
     logits: Tensor = model(batch.inputs, batch.texts)
     loss(logits, batch.similarity).backward()

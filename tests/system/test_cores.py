@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from lors.system import ranks
-from lors.system.cores import GRAIN, SET_BY_USER, fitted_threads, side_by_side, threads_for
+from lors.system.cores import (
+    GRAIN,
+    SET_BY_USER,
+    check_wanted,
+    fitted_threads,
+    side_by_side,
+    threads_for,
+)
 from lors.system.seeding import global_seed
 
 
@@ -79,3 +86,25 @@ def test_global_seeds_of_several_threads_do_not_mix() -> None:
 
 def _used(items: list[int]) -> set[int]:
     return set(side_by_side(lambda item: threading.get_ident(), items))
+
+
+def test_work_that_nobody_waits_for_ends() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(item: int) -> int:
+        if item:
+            begun.set()
+            try:
+                while True:
+                    check_wanted()
+            finally:
+                ended.set()
+        return item
+
+    with fitted_threads(0):
+        results = side_by_side(work, range(2))
+        assert next(results) == 0
+        assert begun.wait(60)
+        results.close()  # as Ctrl-C does; it waits for what runs
+    assert ended.is_set()
+    check_wanted()  # others go on

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
-from lors.system.memory import _glibc, keeping_freed_memory
+from lors.system.memory import _glibc, container_limit, keeping_freed_memory
 from tests.processes import loaded_processes
 
 SIZE = 2**26
@@ -36,3 +37,13 @@ def test_freed_memory_stays_within_the_block_and_goes_at_its_end() -> None:
     process.start()
     process.join()
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_container_limits_memory(name: str, tmp_path: Path) -> None:
+    assert container_limit(tmp_path) > 2**60
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("1073741824\n")
+    assert container_limit(tmp_path) == 2**30
+    (tmp_path / name).write_text("max\n")
+    assert container_limit(tmp_path) > 2**60

@@ -57,8 +57,8 @@ class Visit(NamedTuple):
 
     Args:
         gradient: g at θ. Shape: (P,)
-        product: the derivative of ⟨d, g⟩ there, for a d that is known later, and whose memory it may
-            use. Shape of d: (P,)
+        product: the derivative of ⟨d, g⟩ there, for a d that is known later; it may write to d.
+            Shape of d: (P,)
     """
 
     gradient: Tensor

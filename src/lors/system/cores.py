@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from itertools import islice
+from threading import Event
 from typing import TypeVar
 
 import torch
 
-__all__ = ["fitted_threads", "side_by_side", "threads_for"]
+__all__ = ["check_wanted", "fitted_threads", "side_by_side", "threads_for"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -23,6 +24,7 @@ GRAIN = 2**23
 """Multiplications that an operation must have for each thread, to be worth waking it up."""
 
 _places = 1
+_given_up: ContextVar[Event | None] = ContextVar("given_up", default=None)
 
 
 def threads_for(work: float, cores: int) -> int:
@@ -65,10 +67,11 @@ def fitted_threads(work: float) -> Iterator[None]:
         _places = before
 
 
-def side_by_side(work: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
+def side_by_side(work: Callable[[S], T], items: Sequence[S]) -> Generator[T, None, None]:
     """The results in the order of the items, as many at a time as ``fitted_threads`` left cores.
 
-    Each item is worked on in a thread of its own, with the bits that it has alone.
+    Each item is worked on in a thread of its own, with the bits that it has alone. If the caller
+    stops early, by Ctrl-C for example, what runs ends where it calls ``check_wanted``.
 
     Args:
         work: must draw from torch's global generator only within ``global_seed``.
@@ -81,17 +84,30 @@ def side_by_side(work: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         yield from map(work, items)
         return
     with ThreadPoolExecutor(_places) as pool:
-        todo = iter(items)
-        running = [_submit(pool, work, item) for item in islice(todo, _places)]
+        todo, given_up = iter(items), Event()
+
+        def begin(item: S) -> Future[T]:
+            context = copy_context()
+            context.run(_given_up.set, given_up)
+            return pool.submit(context.run, work, item)
+
+        running = [begin(item) for item in islice(todo, _places)]
         try:
             while running:
                 yield running.pop(0).result()
-                running += [_submit(pool, work, item) for item in islice(todo, 1)]
+                running += [begin(item) for item in islice(todo, 1)]
         finally:
+            given_up.set()
             for future in running:
                 future.cancel()
 
 
-def _submit(pool: ThreadPoolExecutor, work: Callable[[S], T], item: S) -> Future[T]:
-    """Begin with an item, in the context of the caller."""
-    return pool.submit(copy_context().run, work, item)
+def check_wanted() -> None:
+    """End work of ``side_by_side`` whose caller has stopped.
+
+    Raises:
+        CancelledError: nobody waits for the result any more.
+    """
+    event = _given_up.get()
+    if event is not None and event.is_set():
+        raise CancelledError

@@ -16,6 +16,7 @@ from lors.system.errors import InputError
 __all__ = [
     "available_memory",
     "check_fits",
+    "container_limit",
     "forget_peak_memory",
     "keeping_freed_memory",
     "peak_memory",
@@ -32,14 +33,27 @@ def available_memory(device: torch.device) -> int:
     """Bytes that this process can hold, with those that it holds now."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
-    return psutil.virtual_memory().available + psutil.Process().memory_info().rss
+    mine = psutil.Process().memory_info().rss
+    return min(psutil.virtual_memory().available + mine, container_limit())
 
 
 def total_memory(device: torch.device) -> int:
     """Bytes that the device has, whoever holds them: the same at every run."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
-    return psutil.virtual_memory().total
+    return min(psutil.virtual_memory().total, container_limit())
+
+
+def container_limit(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of main memory that a container lets its processes have; without a limit, a great many.
+
+    Args:
+        root: where the system shows the limits of control groups.
+    """
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of their versions 2 and 1
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or it says "max"
+            return int((root / name).read_text())
+    return sys.maxsize
 
 
 def peak_memory(device: torch.device) -> int:
