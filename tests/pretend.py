@@ -1,23 +1,25 @@
 """A second device on any machine: ``pretend`` computes on the CPU, and is as strict as a GPU.
 
-Tensors there hold their numbers in a CPU tensor and know no other memory. What a GPU refuses is
-refused: tensors of two devices in one operation, a generator of the CPU, ``numpy()``. What a GPU
-waits for is counted: every number that the host reads, and every size that depends on numbers. The
-backward pass runs in a thread of the device, as on a GPU.
+Tensors there hold their numbers in a CPU tensor. What a GPU refuses is refused: tensors of two
+devices in one operation, a generator of the CPU, ``numpy()``. What a GPU waits for is counted:
+every number that the host reads, and every size that depends on numbers. The backward pass runs in
+a thread of the device, as on a GPU.
 
-It needs what PyTorch has for backends in Python since 2.10: ``available`` tells.
+It needs what recent versions of PyTorch have for backends in Python: ``available`` tells.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
+from torch.utils import backend_registration as backends
 
-__all__ = ["NAME", "available", "register", "waits"]
+__all__ = ["NAME", "available", "register", "uploads", "waits"]
 
 NAME = "pretend"
 
@@ -25,28 +27,62 @@ waits: Counter[str] = Counter()
 """How often the host had to wait for the device, by operation. Clear it to count anew."""
 
 uploads: Counter[str] = Counter()
-"""How often the host sent numbers to the device."""
+"""How often the host sent numbers to the device, by operation."""
 
 READS = {"_local_scalar_dense", "equal", "is_nonzero"}
 SIZES = {
-    *("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount"),
-    *("repeat_interleave", "_unique"),
+    *("nonzero", "masked_select", "_unique", "_unique2", "unique_dim", "unique_consecutive"),
+    *("bincount", "repeat_interleave"),
 }
-ACROSS = {"copy_", "_to_copy", "_copy_from", "_copy_from_and_resize"}
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
-FACTORIES: tuple[Any, ...] = ()
+"""To these a GPU takes indices of the CPU, too."""
+
+_libraries: list[Any] = []
 
 
 def available() -> bool:
     """Whether this PyTorch can have such a device."""
-    return hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
+    return hasattr(backends, "_setup_privateuseone_for_python_backend")
+
+
+def register() -> None:
+    """Make the device known, once, before the first backward pass of the process."""
+    if _libraries:
+        return
+    module = backends._DummyBackendModule()
+    module.get_rng_state = lambda device=0: torch.get_rng_state()
+    module.set_rng_state = lambda state, device=0: torch.set_rng_state(state)
+    backends._setup_privateuseone_for_python_backend(NAME, module)
+    factories: dict[str, Callable[..., Tensor]] = {
+        "empty.memory_format": torch.empty,
+        "empty_strided": torch.empty_strided,
+        "_efficientzerotensor": torch.zeros,
+        **dict.fromkeys(("arange", "arange.start", "arange.start_step"), torch.arange),
+        **dict.fromkeys(("eye", "eye.m"), torch.eye),
+        "linspace": torch.linspace,
+        "randperm": torch.randperm,
+    }
+    library = torch.library.Library("aten", "IMPL")
+    for name, factory in factories.items():
+        library.impl(name, _made(factory), "PrivateUse1")
+    library.impl("_copy_from", lambda a, b, _=False: _copied(b, a), "PrivateUse1")
+    _libraries.append(library)
+
+
+def _made(factory: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function that makes tensors of the device, from one that makes them of the CPU."""
+
+    def make(*given: Any, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+        return Pretended(factory(*given, dtype=dtype, device="cpu"))
+
+    return make
 
 
 class Pretended(Tensor):
     """A tensor of the device."""
 
     raw: Tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, raw: Tensor) -> Pretended:
@@ -71,102 +107,58 @@ class Pretended(Tensor):
     def __torch_dispatch__(
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return _run(func, args, kwargs or {})
+        name, kwargs = func._schema.name.removeprefix("aten::"), kwargs or {}
+        if name == "to":
+            return func.decompose(*args, **kwargs)
+        if name == "_to_copy":
+            return _moved(*args, **kwargs)
+        if name == "copy_":
+            return _copied(*args, **kwargs)
+        return _run(func, name, args, kwargs)
 
 
-def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    name = func._schema.name.removeprefix("aten::")
+def _run(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """An operation on the tensors of the CPU that those of the device hold."""
     flat, form = pytree.tree_flatten((args, kwargs))
     own = {id(each.raw): each for each in flat if isinstance(each, Pretended)}
     hosts = [each for each in flat if isinstance(each, Tensor) and not isinstance(each, Pretended)]
-    if name == "to":
-        return func.decompose(*args, **kwargs)
-    if name == "_to_copy":
-        return _moved(args[0], **kwargs)
-    if name == "copy_":
-        return _copied(*args, **kwargs)
     if name in INDEXED:
         uploads[name] += sum(each.dim() > 0 for each in hosts)
-        if any(
-            t.dtype in (torch.bool, torch.uint8)
-            for t in pytree.tree_leaves(args[1])
-            if t is not None
-        ):
-            waits[name] += 1
+        kinds = {t.dtype for t in pytree.tree_leaves(args[1]) if t is not None}
+        waits[name] += bool(kinds & {torch.bool, torch.uint8})
     elif any(each.dim() for each in hosts):
-        raise RuntimeError(
-            f"{name}: expected all tensors to be on the same device, but found {NAME} and cpu"
-        )
+        raise RuntimeError(f"{name}: all tensors must be on one device, not on {NAME} and cpu")
     if any(isinstance(each, torch.Generator) for each in flat):
-        raise RuntimeError(f"{name}: expected a generator of {NAME}, but found one of the cpu")
-    if name in READS | SIZES:
-        waits[name] += 1
-    raw = [each.raw if isinstance(each, Pretended) else _host(each) for each in flat]
-    given, named = pytree.tree_unflatten(raw, form)
+        raise RuntimeError(f"{name}: a generator must be on {NAME}, not on cpu")
+    waits[name] += name in READS | SIZES
+    given, named = pytree.tree_unflatten([_raw(each) for each in flat], form)
     found = func(*given, **named)
     if any(each.shape != each.raw.shape for each in own.values()):
         raise NotImplementedError(f"{name} changes the shape of a tensor of {NAME}")
-    return pytree.tree_map_only(Tensor, lambda t: own[id(t)] if id(t) in own else Pretended(t), found)
+    return pytree.tree_map_only(
+        Tensor, lambda t: own[id(t)] if id(t) in own else Pretended(t), found
+    )
 
 
-def _host(given: Any) -> Any:
-    return torch.device("cpu") if isinstance(given, torch.device) else given
+def _raw(given: Any) -> Any:
+    if isinstance(given, torch.device):
+        return torch.device("cpu")
+    return given.raw if isinstance(given, Pretended) else given
 
 
-def _moved(tensor: Tensor, device: torch.device | None = None, **kwargs: Any) -> Tensor:
-    here = tensor.raw if isinstance(tensor, Pretended) else tensor
-    kwargs.pop("pin_memory", None)
+def _moved(tensor: Tensor, *, device: torch.device | None = None, **kwargs: Any) -> Tensor:
+    """To another type or device."""
     to = device or tensor.device
-    if to.type == "meta":
-        return torch.ops.aten._to_copy(here, device=to, **kwargs)
-    found = torch.ops.aten._to_copy(here, **kwargs)
-    if to.type == NAME:
-        uploads["to"] += not isinstance(tensor, Pretended)
-        return Pretended(found)
-    waits["to"] += isinstance(tensor, Pretended)
-    return found
+    kwargs.pop("pin_memory", None)
+    where = to if to.type == "meta" else torch.device("cpu")
+    found: Tensor = torch.ops.aten._to_copy(_raw(tensor), device=where, **kwargs)
+    uploads["to"] += to.type == NAME and not isinstance(tensor, Pretended)
+    waits["to"] += to.type == "cpu"
+    return Pretended(found) if to.type == NAME else found
 
 
 def _copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    raw = [t.raw if isinstance(t, Pretended) else t for t in (target, source)]
-    if isinstance(target, Pretended):
-        uploads["copy_"] += not isinstance(source, Pretended) and source.dim() > 0
-    elif isinstance(source, Pretended):
-        waits["copy_"] += 1
-    raw[0].copy_(raw[1])
+    uploads["copy_"] += isinstance(target, Pretended) and not isinstance(source, Pretended)
+    waits["copy_"] += target.device.type == "cpu"
+    _raw(target).copy_(_raw(source))
     return target
-
-
-def _made(factory: Any) -> Any:
-    """A function that makes tensors of the device, from one that makes them of the CPU."""
-
-    def make(*given: Any, dtype: Any = None, **_: Any) -> Tensor:
-        return Pretended(factory(*given, dtype=dtype))
-
-    return make
-
-
-def register() -> None:
-    """Make the device known; before the first backward pass of the process."""
-    module = torch.utils.backend_registration._DummyBackendModule()
-    module.get_rng_state = lambda device=0: torch.get_rng_state()
-    module.set_rng_state = lambda state, device=0: torch.set_rng_state(state)
-    torch.utils.backend_registration._setup_privateuseone_for_python_backend(NAME, module)
-    library = torch.library.Library("aten", "IMPL")
-    register.library = library  # type: ignore[attr-defined]
-
-    def empty(size: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> Tensor:
-        return Pretended(torch.empty(size, dtype=dtype, device="cpu"))
-
-    def empty_strided(
-        size: Any, stride: Any, *, dtype: Any = None, device: Any = None, **_: Any
-    ) -> Tensor:
-        return Pretended(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
-
-    library.impl("empty.memory_format", empty, "PrivateUse1")
-    library.impl("empty_strided", empty_strided, "PrivateUse1")
-    for name in ("arange", "arange.start", "arange.start_step", "eye", "eye.m", "linspace", "randperm"):
-        library.impl(name, _made(getattr(torch, name.split(".")[0])), "PrivateUse1")
-    library.impl(
-        "_copy_from", lambda source, target, _=False: _copied(target, source), "PrivateUse1"
-    )

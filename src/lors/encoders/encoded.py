@@ -13,9 +13,9 @@ from lors.data.augment import augment
 from lors.data.shards import Features
 from lors.encoders.dual import DualEncoder
 from lors.system import ranks
-from lors.system.devices import moved
 from lors.system.parallel import my_rows
 from lors.system.seeding import derive_seed, global_seed
+from lors.system.transfers import moved
 
 __all__ = ["EncodedSplit", "mean_captions"]
 

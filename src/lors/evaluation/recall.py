@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lors.system.devices import moved_together
+from lors.system.transfers import moved_together
 
 __all__ = ["METRICS", "Recall", "chance", "metric_label", "recall"]
 

@@ -14,8 +14,8 @@ from lors.matching.teachers import Teachers, noised
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
-from lors.system.devices import moved_together
 from lors.system.seeding import draw_seed
+from lors.system.transfers import moved_together
 
 __all__ = ["HindsightMatcher"]
 

@@ -16,7 +16,7 @@ from lors.experts import experts_of
 from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
-from lors.system.devices import moved
+from lors.system.transfers import moved
 
 __all__ = ["RelationMatcher", "hyperbolic_squares", "lifted", "range_and_residual", "relation"]
 

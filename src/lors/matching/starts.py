@@ -14,7 +14,7 @@ from lors.config.matchers import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts
-from lors.system.devices import moved
+from lors.system.transfers import moved
 
 __all__ = ["Starts", "Trajectories", "movement_ratio", "paced_ranges"]
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from lors.config import EvaluateConfig, SimilarityConfig
 from lors.similarity import SIMILARITIES, Identity, Similarity
-from lors.system.devices import moved_together
 from lors.system.errors import InputError
+from lors.system.transfers import moved_together
 from lors.training import Batch
 
 __all__ = ["SyntheticPairs", "pairs_within"]

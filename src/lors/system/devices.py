@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import os
 
 import torch
-from torch import Tensor
 
 from lors.system import ranks
 from lors.system.errors import InputError
 
-__all__ = ["find_device", "moved", "moved_together"]
+__all__ = ["find_device"]
 
 
 def find_device(name: str) -> torch.device:
     """The device of that name; ``auto`` is a GPU if there is one, for each rank its own.
 
+    The environment variable ``LORS_DEVICE`` says what ``auto`` takes instead.
+
     Raises:
         InputError: it is not available here.
     """
+    if name == "auto":
+        name = os.environ.get("LORS_DEVICE", name)
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and ranks.size() > 1:
         name = f"cuda:{ranks.local()}"
     try:
+        if name.partition(":")[0] == "xla":
+            importlib.import_module("torch_xla")  # which makes it known
         torch.zeros(1, device=name).item()  # some devices exist but hold no numbers
         return torch.device(name)
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except (ImportError, RuntimeError, AssertionError, NotImplementedError):
         raise InputError(
             f"device {name!r} is not available here: set device=auto or device=cpu"
         ) from None
-
-
-def moved(tensor: Tensor, like: Tensor) -> Tensor:
-    """A tensor of the CPU on the device and of the type of another; a GPU is not waited for.
-
-    >>> moved(torch.tensor([1, 2]), torch.zeros(1))
-    tensor([1., 2.])
-    """
-    if like.is_cuda and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(like, non_blocking=True)
-    return tensor.to(like)
-
-
-def moved_together(indices: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Indices on a device, all in one transfer. Shape of each: (m,)
-
-    >>> moved_together([torch.tensor([1, 2]), torch.tensor([3])], torch.device("cpu"))
-    [tensor([1, 2]), tensor([3])]
-    """
-    if all(index.device == device for index in indices):
-        return list(indices)
-    every = torch.cat(list(indices))
-    there = moved(every, every.new_empty(0, device=device))
-    return list(there.split([len(index) for index in indices]))
