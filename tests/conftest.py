@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from lors.runs.pipeline import run
 from lors.selection import select
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from tests import pretend
 from tests.processes import loaded_processes
 
 # No deadlines, which fail on a busy machine, and the same examples each time.
@@ -28,6 +30,9 @@ hypothesis.settings.register_profile("lors", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("lors")
 
 collect_ignore = ["user_code.py"]  # read by mypy; importing it would register its things
+
+if os.environ.get("LORS_DEVICE") == pretend.NAME:
+    pretend.register()
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -50,8 +50,8 @@ def register() -> None:
     if _libraries:
         return
     module = backends._DummyBackendModule()
-    module.get_rng_state = lambda device=0: torch.get_rng_state()
-    module.set_rng_state = lambda state, device=0: torch.set_rng_state(state)
+    vars(module)["get_rng_state"] = lambda device=0: torch.get_rng_state()
+    vars(module)["set_rng_state"] = lambda state, device=0: torch.set_rng_state(state)
     backends._setup_privateuseone_for_python_backend(NAME, module)
     factories: dict[str, Callable[..., Tensor]] = {
         "empty.memory_format": torch.empty,
@@ -82,7 +82,7 @@ class Pretended(Tensor):
     """A tensor of the device."""
 
     raw: Tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def __new__(cls, raw: Tensor) -> Pretended:
@@ -92,19 +92,19 @@ class Pretended(Tensor):
             strides=raw.stride(),
             storage_offset=raw.storage_offset(),
             dtype=raw.dtype,
-            device=f"{NAME}:0",
+            device=torch.device(NAME, 0),
         )
         made.raw = raw
         return made
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"Pretended({self.raw})"
 
     def tolist(self) -> Any:
         return self.cpu().tolist()
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name, kwargs = func._schema.name.removeprefix("aten::"), kwargs or {}

@@ -33,7 +33,7 @@ def test_matching_is_a_function_of_the_generator(setting: Setting) -> None:
     losses, gradients = [], []
     for key in (0, 0, 1):
         pairs = start_pairs(setting)
-        losses.append(matcher.backward(pairs, generator(key)))
+        losses.append(float(matcher.backward(pairs, generator(key))))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
     assert losses[0] == losses[1] != losses[2]
@@ -146,7 +146,7 @@ def test_the_inner_steps_may_have_a_temperature_of_their_own() -> None:
         setting = setting_of(load_config("tiny", settings))
         matcher = matcher_of(setting)
         assert setting.flat.model.temperature == setting.model("evaluation").temperature == 0.07
-        return matcher.backward(start_pairs(setting), generator(0))
+        return float(matcher.backward(start_pairs(setting), generator(0)))
 
     assert loss() == loss("matching.temperature=0.07") != loss("matching.temperature=0.1")
 
