@@ -51,6 +51,7 @@ def register() -> None:
         return
     module = backends._DummyBackendModule()
     vars(module)["get_rng_state"] = lambda device=0: torch.get_rng_state()
+    vars(module)["get_amp_supported_dtype"] = lambda: [torch.bfloat16, torch.float16]
     vars(module)["set_rng_state"] = lambda state, device=0: torch.set_rng_state(state)
     backends._setup_privateuseone_for_python_backend(NAME, module)
     factories: dict[str, Callable[..., Tensor]] = {
@@ -62,6 +63,9 @@ def register() -> None:
         "linspace": torch.linspace,
         "randperm": torch.randperm,
     }
+    everything = torch.library.Library("_", "IMPL")
+    everything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    _libraries.append(everything)
     library = torch.library.Library("aten", "IMPL")
     for name, factory in factories.items():
         library.impl(name, _made(factory), "PrivateUse1")
@@ -99,6 +103,17 @@ class Pretended(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"Pretended({self.raw})"
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        if not isinstance(other, Pretended):
+            raise RuntimeError(f"the data of a tensor of {NAME} cannot be on {other.device}")
+        Tensor.data.__set__(self, other)  # type: ignore[attr-defined]
+        self.raw = other.raw
 
     def tolist(self) -> Any:
         return self.cpu().tolist()

@@ -12,7 +12,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from tests import pretend
+from tests import devices
 
 __all__ = ["loaded_processes", "slow_command", "started_command"]
 
@@ -33,8 +33,7 @@ class LoadedProcess(ForkServerProcess):
     def run(self) -> None:
         os.environ.clear()  # that of the server is from when it started
         os.environ.update(self._environment)
-        if os.environ.get("LORS_DEVICE") == pretend.NAME:
-            pretend.register()
+        devices.prepare()
         super().run()
 
 

@@ -123,7 +123,8 @@ def test_the_distance_is_that_of_the_networks_own_gradients(double: Setting) -> 
     found = float(known.matcher.backward(pairs, generator(0)))
     model = double.model("known", 1)
     gradients = []
-    batches = [(*known.inputs(), torch.eye(7)), (pairs.images, pairs.texts, matrix(pairs))]
+    own = torch.eye(7).to(pairs.images)
+    batches = [(*known.inputs(), own), (pairs.images, pairs.texts, matrix(pairs))]
     for images, texts, similarity in batches:
         model.zero_grad()
         double.loss(model(images, texts), similarity).backward()
@@ -142,7 +143,7 @@ def test_each_step_trains_the_network_and_an_episode_ends_with_a_new_one(
     double: Setting,
 ) -> None:
     known, pairs = Known(double), start(double)
-    pairs.rates.data = torch.tensor([0.05, 0.2], dtype=torch.double)
+    pairs.rates.data = pairs.rates.new_tensor([0.05, 0.2])
     for step in range(5):
         episode = step // 3 + 1
         if step % 3 == 0:

@@ -160,7 +160,7 @@ def test_real_pairs_have_only_their_contrastive_loss(double: Setting) -> None:
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
     found = float(matcher.backward(pairs, generator(0)))
     logits = matcher.network(pairs.images, pairs.texts)
-    expected = double.loss(logits, torch.eye(7, dtype=torch.double)).item()
+    expected = double.loss(logits, torch.eye(7).to(logits)).item()
     assert found == pytest.approx(expected, rel=1e-7)  # the root of what is rounded to 1e-16
 
 

@@ -51,8 +51,8 @@ class SyntheticPairs(nn.Module):
             )
         self.images = nn.Parameter(images)
         self.texts = nn.Parameter(texts)
-        self.similarity = similarity
-        self.rates = nn.Parameter(torch.as_tensor(rates, dtype=images.dtype))
+        self.similarity = similarity.to(images.device)
+        self.rates = nn.Parameter(images.new_tensor(rates))
 
     def __len__(self) -> int:
         return len(self.images)
