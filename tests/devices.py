@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tests import pretend
 
-__all__ = ["FOLDERS", "TOLERANCES", "loosened", "name", "prepare", "skip_elsewhere"]
+__all__ = ["AUTOCAST", "FOLDERS", "TOLERANCES", "loosened", "name", "prepare", "skip_elsewhere"]
 
 FOLDERS = (
     *("distillation", "encoders", "evaluation", "experts", "matching", "selection", "sets"),
@@ -37,8 +37,8 @@ TOLERANCES: dict[tuple[str, str], float] = {
 }
 """How far two ways to the same number may be apart, relative to it; on the CPU a test says it."""
 
-NO_DOUBLE = ("mps",)
-"""Devices without float64: tests that use it are skipped."""
+AUTOCAST: dict[str, float] = {"cpu": 0.05, "cuda": 0.05, "mps": 0.05, "xla": 0.05}
+"""How far meta-gradients of bfloat16 steps may be from those of full precision, relatively."""
 
 
 def name() -> str:
