@@ -12,6 +12,7 @@ from torch.optim import SGD
 from lors.encoders import DualEncoder
 from lors.losses import Loss
 from lors.system import ranks
+from lors.system.transfers import mark_step
 from lors.system.cores import check_wanted
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
@@ -64,6 +65,7 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
     if model.divided:
         ranks.all_reduce([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()
+    mark_step(logits.device)
     return logits.detach()
 
 

@@ -18,6 +18,7 @@ from lors.system import ranks
 from lors.system.progress import Progress, Silent
 from lors.system.seeding import generator
 from lors.system.stopping import Terminated, unbroken
+from lors.system.transfers import mark_step
 
 __all__ = ["Distillation", "distill"]
 
@@ -48,6 +49,7 @@ class Distillation(State):
             self.synthetic.clamp_rates()
         for name, tensor in self.average.items():
             tensor.lerp_(now[name], 1 - self.config.averaging)
+        mark_step(self.synthetic.images.device)
         self.iteration += 1
         return loss
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lors.encoders.dropout import dropping
 from lors.matching.second_order import Derivative, Product, afresh, double
+from lors.system.transfers import mark_step
 from lors.training import Batch
 
 __all__ = ["META_GRADIENTS", "Inner", "MetaGradient", "exact", "tesla", "unrolled"]
@@ -145,6 +146,7 @@ def exact(inner: Inner) -> MetaGradient:
         rates -= inner.dots(adjoint, found.gradient)
         adjoint += found.theta
         gradients.append(found.batch)
+        mark_step(adjoint.device)
     return MetaGradient(objective, gradients[::-1], rates)
 
 
@@ -167,6 +169,7 @@ def tesla(inner: Inner) -> MetaGradient:
     gradients, room = [], torch.empty_like(direction)
     while products:
         gradients.append(products.pop()(room.copy_(direction)).batch)
+        mark_step(room.device)
     return MetaGradient(objective, gradients[::-1], rates)
 
 
@@ -187,6 +190,7 @@ def _train(
         else:
             travelled += g
             theta = inner.stepped(theta, g, g)
+        mark_step(theta.device)
     return theta, travelled, products
 
 
