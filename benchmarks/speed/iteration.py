@@ -52,6 +52,12 @@ LARGE = (
 )
 CASES: dict[str, tuple[str, ...]] = {
     "scope image, nf_resnet_tiny 32 px": (),
+    "scope image, ViT-Tiny 64 px": (
+        *LARGE,
+        "encoder.image=vit_tiny_patch16_224",
+        "encoder.image_size=64",
+        "distill.budget=30",
+    ),
     "scope image, nf_resnet26 64 px": (
         *LARGE,
         "encoder.image=nf_resnet26",
