@@ -86,11 +86,11 @@ class Pretended(Tensor):
     """A tensor of the device."""
 
     raw: Tensor
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, raw: Tensor) -> Pretended:
-        made = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made = Tensor._make_wrapper_subclass(
             cls,
             raw.shape,
             strides=raw.stride(),
@@ -101,7 +101,7 @@ class Pretended(Tensor):
         made.raw = raw
         return made
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"Pretended({self.raw})"
 
     @property

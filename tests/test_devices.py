@@ -15,13 +15,13 @@ import pytest
 import torch
 from torch import Tensor
 
-import lors
 from lors.config import load_config
 from lors.distillation.loop import Distillation
 from lors.matching import matcher_of
 from lors.matching.second_order import DERIVATIVES
 from lors.runs import checkpoints
 from lors.runs.pipeline import run
+from lors.sets.distilled import DistilledSet
 from lors.setting import setting_of
 from lors.starts import start_pairs
 from tests import pretend
@@ -153,7 +153,7 @@ def test_a_whole_run_ends_on_another_device_as_on_the_cpu(
 ) -> None:
     another_process.submit(finish, tmp_path / "run").result()
     ours, theirs = (
-        lors.load(out / "distilled.safetensors") for out in (tmp_path / "run", features_run)
+        DistilledSet.load(out / "distilled.safetensors") for out in (tmp_path / "run", features_run)
     )
     torch.testing.assert_close(ours.images, theirs.images)
     torch.testing.assert_close(ours.similarity, theirs.similarity)

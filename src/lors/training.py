@@ -12,8 +12,8 @@ from torch.optim import SGD
 from lors.encoders import DualEncoder
 from lors.losses import Loss
 from lors.system import ranks
-from lors.system.transfers import mark_step
 from lors.system.cores import check_wanted
+from lors.system.transfers import mark_step
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
 
