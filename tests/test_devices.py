@@ -125,7 +125,8 @@ def test_another_device_learns_the_same(name: str, elsewhere: dict[str, Ran]) ->
 def learned(devices: Sequence[str], file: Path) -> dict[str, Tensor]:
     """A set after an iteration on each device, each from the checkpoint of the one before."""
     for device in devices:
-        setting = setting_of(load_config("tiny", [f"device={device}", *SMALL, *MLP]))
+        exact = [*SMALL, *MLP, "matching.derivative=double"]
+        setting = setting_of(load_config("tiny", [f"device={device}", *exact]))
         state = Distillation(start_pairs(setting), setting.config.distill, seed=0)
         if file.exists():
             checkpoints.load(file, state)
