@@ -20,9 +20,8 @@ from tests import pretend
 __all__ = ["AUTOCAST", "FOLDERS", "TOLERANCES", "loosened", "name", "prepare", "skip_elsewhere"]
 
 FOLDERS = (
-    *("distillation", "encoders", "evaluation", "experts", "matching", "selection", "sets"),
-    *("setting", "starts", "test_devices.py", "test_losses.py", "test_scopes.py"),
-    *("test_similarity.py", "testing"),
+    *("distillation", "evaluation", "experts", "matching", "selection", "sets", "setting"),
+    *("starts", "test_losses.py", "test_similarity.py"),
 )
 """What computes, and runs on any device. The rest reads files, starts commands, shows results."""
 
