@@ -1,5 +1,7 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests; make lint, types or unit for a part
+#             LORS_DEVICE=cuda make test runs the tests that compute on that device (see CONTRIBUTING.md)
+# make test-xla   a run of every matcher on torch_xla, which computes on the CPU here; half an hour
 # make bench  install everything, time ours against plain references
 # make docs   write the pages that come from the sources, build the site into site/
 # make package   build the wheel and the sdist in dist/ and check them
@@ -12,7 +14,7 @@ READY := $(VENV)/.ready
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 VERSIONS ?= 3.10-2.13 3.11-2.15 3.12-2.14 3.13-2.15
 
-.PHONY: bench demo docs test format lint types unit package versions clean
+.PHONY: bench demo docs test test-xla format lint types unit package versions clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lors needs Python 3.10 or newer: make PYTHON=python3.11 …")'
@@ -53,6 +55,14 @@ types: $(READY)
 
 unit: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
+
+# torch_xla needs a PyTorch of its own. XLA compiles for long: without optimisation, for less.
+test-xla: export PJRT_DEVICE ?= CPU
+test-xla: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+test-xla:
+	$(PYTHON) -m venv .versions/xla
+	.versions/xla/bin/pip install --quiet --disable-pip-version-check 'torch==2.9.*' 'torch_xla==2.9.*' 'torchvision==0.24.*' pytest hypothesis --editable .
+	OMP_NUM_THREADS=1 LORS_HOME=$${LORS_HOME-.versions/xla/home} .versions/xla/bin/python -m tests.on_xla
 
 package: $(READY)
 	rm -rf dist

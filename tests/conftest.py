@@ -21,6 +21,7 @@ from lors.runs.pipeline import run
 from lors.selection import select
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting, setting_of
+from tests import devices
 from tests.processes import loaded_processes
 
 # No deadlines, which fail on a busy machine, and the same examples each time.
@@ -29,7 +30,21 @@ hypothesis.settings.load_profile("lors")
 
 collect_ignore = ["user_code.py"]  # read by mypy; importing it would register its things
 
+devices.prepare()
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        devices.skip_elsewhere(item)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tolerances() -> Iterator[None]:
+    """On other devices than the CPU, numbers may differ a little more: see ``tests/devices.py``."""
+    with devices.loosened():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,8 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from tests import devices
+
 __all__ = ["loaded_processes", "slow_command", "started_command"]
 
 PRELOADED = (
@@ -31,6 +33,7 @@ class LoadedProcess(ForkServerProcess):
     def run(self) -> None:
         os.environ.clear()  # that of the server is from when it started
         os.environ.update(self._environment)
+        devices.prepare()
         super().run()
 
 

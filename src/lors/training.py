@@ -15,6 +15,7 @@ from lors.losses import Loss
 from lors.system import ranks
 from lors.system.cores import check_wanted
 from lors.system.memory import sparingly
+from lors.system.transfers import mark_step
 
 __all__ = ["Batch", "sgd", "train", "train_step"]
 
@@ -73,6 +74,7 @@ def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> 
     if model.divided:
         ranks.all_reduce([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()
+    mark_step(logits.device)
     return logits
 
 

@@ -13,6 +13,8 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.system.errors import DivergedError, LorsError
 from tests.distillation.toys import Pull, state
 
+ONE = torch.tensor(1.0)
+
 
 def ready(gradient: float = 1.0) -> State:
     """Three pairs that differ, with the same gradient everywhere, before their first step."""
@@ -24,13 +26,13 @@ def ready(gradient: float = 1.0) -> State:
 
 
 def test_finite_numbers_are_let_through() -> None:
-    check_finite(ready(), 1.0)
+    assert check_finite(ready(), ONE) == 1.0
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_is_refused(loss: float) -> None:
     with pytest.raises(DivergedError, match=r"the matching loss turned non-finite") as error:
-        check_finite(ready(), loss)
+        check_finite(ready(), torch.tensor(loss))
     assert error.value.part == "rates"  # nothing has jumped: there was no step
 
 
@@ -41,12 +43,12 @@ def test_a_gradient_that_is_not_finite_is_named(part: str) -> None:
     assert gradient is not None
     gradient.view(-1)[-1] = math.nan
     with pytest.raises(DivergedError, match=rf"the gradient of {part} turned non-finite"):
-        check_finite(broken, 1.0)
+        check_finite(broken, ONE)
 
 
 def test_gradients_that_are_all_zero_are_refused() -> None:
     with pytest.raises(DivergedError, match=r"every gradient turned zero at iteration 0"):
-        check_finite(ready(0.0), 1.0)
+        check_finite(ready(0.0), ONE)
 
 
 @pytest.mark.parametrize("part", ["images", "texts"])
@@ -55,10 +57,10 @@ def test_pairs_that_are_all_alike_are_blamed_on_the_data(part: str, factor: floa
     alike = ready(0.0)
     alike.synthetic.get_parameter(part).data.mul_(factor)
     with pytest.raises(LorsError, match=rf"because the {part} that the set starts with are all"):
-        check_finite(alike, 1.0)
+        check_finite(alike, ONE)
     alike.iteration = 1  # what they became is not the fault of the data
     with pytest.raises(DivergedError):
-        check_finite(alike, 1.0)
+        check_finite(alike, ONE)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

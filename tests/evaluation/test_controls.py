@@ -38,8 +38,9 @@ def test_real_captions_are_the_nearest_of_all(setting: Setting, learned: Distill
     """By brute force, in the standardised units of the set; images and S stay."""
     real = with_real_captions(setting, learned)
     model, train = setting.flat.model, setting.real["train"]
-    every = train.captions(np.arange(len(train.texts)), model).numpy()
-    for text, found in zip(learned.pairs.texts.numpy(), real.pairs.texts.numpy(), strict=True):
+    every = train.captions(np.arange(len(train.texts)), model).cpu().numpy()
+    texts = (made.pairs.texts.cpu().numpy() for made in (learned, real))
+    for text, found in zip(*texts, strict=True):
         cosines = every @ text / np.linalg.norm(every, axis=1)
         same = (every == found).all(1)
         assert same.any()

@@ -19,6 +19,7 @@ def test_it_is_the_sigmoid_of_the_first_experts_logits(setting: Setting) -> None
     distilled = setting.distilled(random_pairs(setting))
     found = pairs_for(judged, distilled).similarity.matrix()
     theta = experts_of(setting).snapshots(0, [setting.config.experts.epochs])[0]
+    theta = theta.to(setting.device)
     u, v = distilled.pairs.images.detach(), distilled.pairs.texts.detach()
     torch.testing.assert_close(found, setting.flat(theta, u, v).sigmoid().detach())
     own = pairs_for(setting, distilled).similarity.matrix()

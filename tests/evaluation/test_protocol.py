@@ -23,7 +23,7 @@ PROTOCOL = EvaluateConfig(seeds=1, epochs=4, checks=4, batch_size=3)
 
 def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(setting: Setting) -> None:
     pairs = random_pairs(setting, 0.05)
-    pairs.rates.data = torch.tensor([0.05, 0.02])
+    pairs.rates.data = pairs.rates.new_tensor([0.05, 0.02])
     protocol = PROTOCOL.model_copy(update={"batch_size": 100})
     model, flat = setting.model(0), setting.flat
     theta = flat.flatten(model).requires_grad_()
@@ -83,7 +83,7 @@ def test_dropout_is_at_work_in_evaluation_and_not_when_measured(setting: Setting
     ends, models = [], []
     for head in ("mlp", "mlp-published", "mlp-published"):
         config = encoder.model_copy(update={"text_head": head})
-        model = build_dual_encoder(config, setting.frozen, 0)
+        model = build_dual_encoder(config, setting.frozen, 0).to(setting.device)
         ends.append(snapshots(pairs, model, nce, PROTOCOL, 0)[-1])
         models.append(model)
     assert torch.equal(ends[1], ends[2])

@@ -26,7 +26,7 @@ def heads() -> Setting:
 def test_the_similarity_is_of_the_mean_of_the_experts_cosines(heads: Setting) -> None:
     """Each expert's weights averaged over epochs 2 and 3 of 3; then softmaxes at τ = 0.1."""
     pairs, store, model = random_pairs(heads), experts_of(heads), heads.model(0)
-    cosines = torch.zeros(len(pairs), len(pairs))
+    cosines = torch.zeros(len(pairs), len(pairs)).to(pairs.images)
     for expert in range(2):
         heads.flat.load(store.snapshots(expert, [2, 3]).mean(0), model)
         cosines += model.embed_images(pairs.images) @ model.embed_texts(pairs.texts).T / 2

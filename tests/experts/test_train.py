@@ -29,7 +29,7 @@ def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(setting:
     (first, learned), (again, learned_again) = expert(setting, 0), expert(setting, 0)
     other, _ = expert(setting, 1)
     assert first.shape == (setting.config.experts.epochs + 1, sum(setting.flat.sides))
-    assert torch.equal(first[0], setting.flat.flatten(setting.model("expert", 0)))
+    assert torch.equal(first[0], setting.flat.flatten(setting.model("expert", 0)).cpu())
     assert torch.equal(first, again)
     assert np.array_equal(learned, learned_again)
     assert not torch.equal(first, other)
@@ -38,13 +38,14 @@ def test_a_trajectory_starts_at_the_initial_weights_and_is_reproducible(setting:
 def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(setting: Setting) -> None:
     config = setting.config.experts
     trajectory, learned = expert(setting, 0)
-    theta = trajectory[0].requires_grad_()
+    theta = trajectory[0].to(setting.device).requires_grad_()
     keys = (config.seed, "expert", 0, 0)
     for index, images, texts in setting.real["train"].epoch(
         setting.flat.model, config.batch_size, "one", False, *keys
     ):
         logits = setting.flat(theta, images, texts)
-        right = logits.argmax(1).numpy() == np.arange(len(index))  # its caption retrieved first
+        # Whether its caption was retrieved first.
+        right = logits.argmax(1).cpu().numpy() == np.arange(len(index))
         assert np.array_equal(learned[0, index], right)
         (g,) = torch.autograd.grad(nce(logits), theta)
         theta = (theta - config.rate * g).detach().requires_grad_()
@@ -97,7 +98,7 @@ def test_experts_train_with_dropout_and_go_on_to_the_same_bits(setting: Setting)
 
     def model(head: str) -> DualEncoder:
         config = encoder.model_copy(update={"text_head": head})
-        return build_dual_encoder(config, setting.frozen, 0)
+        return build_dual_encoder(config, setting.frozen, 0).to(setting.device)
 
     whole = list(train_expert(model("mlp-published"), *given))
     plain = list(train_expert(model("mlp"), *given))

@@ -55,7 +55,9 @@ def test_gradients_go_through_the_mixture(head: str) -> None:
     matcher, pairs = matcher_of(setting), start_pairs(setting)
     pairs.get_parameter("similarity.right").data += 0.1
     names = ("images", "texts", "similarity.omega", "rates")
-    assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
+    assert_gradient_is_slope(
+        lambda pairs: float(matcher.backward(pairs, generator(0))), pairs, names
+    )
 
 
 def test_only_features_of_a_whole_batch_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,14 +48,14 @@ def test_distance_equals_a_loop_over_dimensions(rng: torch.Generator) -> None:
 def test_gradient_equals_central_differences(double: Setting) -> None:
     matcher, pairs = matcher_of(double), start_pairs(double)
     assert_gradient_is_slope(
-        lambda pairs: matcher.backward(pairs, generator(0)), pairs, ("images", "texts")
+        lambda pairs: float(matcher.backward(pairs, generator(0))), pairs, ("images", "texts")
     )
 
 
 def test_the_distance_is_of_image_means_plus_text_means(double: Setting) -> None:
     real, model, pairs = seven(double), double.model("known"), start_pairs(double)
     setting = altered(double, real={"train": real}, model=lambda seed: model)
-    found = matcher_of(setting).backward(pairs, generator(0))
+    found = float(matcher_of(setting).backward(pairs, generator(0)))
     index = np.arange(7)
     u = model.embed_images(real.inputs(index, model)), model.embed_images(pairs.images)
     v = model.embed_texts(real.captions(index, model)), model.embed_texts(pairs.texts)
@@ -68,7 +68,7 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     setting = altered(double, real={"train": real})
     index = np.arange(7)
     pairs = SyntheticPairs(real.inputs(index, model), real.captions(index, model)).double()
-    assert matcher_of(setting).backward(pairs, generator(0)) == pytest.approx(0, abs=1e-20)
+    assert float(matcher_of(setting).backward(pairs, generator(0))) == pytest.approx(0, abs=1e-20)
 
 
 def test_every_iteration_draws_a_network_and_keeps_nothing(setting: Setting) -> None:
@@ -82,7 +82,7 @@ def test_every_iteration_draws_a_network_and_keeps_nothing(setting: Setting) -> 
     losses, gradients = [], []
     for key in (0, 0, 1):
         pairs = start_pairs(setting)
-        losses.append(matcher.backward(pairs, generator(key)))
+        losses.append(float(matcher.backward(pairs, generator(key))))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
         assert matcher.state == {}
@@ -107,7 +107,7 @@ def test_only_images_and_texts_receive_a_gradient(setting: Setting) -> None:
     received = {name for name, p in pairs.named_parameters() if p.grad is not None}
     assert received == {"images", "texts"}
     pairs = start_pairs(setting).requires_grad_(False)
-    assert matcher.backward(pairs, generator(0)) > 0
+    assert float(matcher.backward(pairs, generator(0))) > 0
 
 
 def test_matching_brings_the_means_together(setting: Setting) -> None:
@@ -115,7 +115,7 @@ def test_matching_brings_the_means_together(setting: Setting) -> None:
     matcher = matcher_of(setting)
 
     def distance() -> float:
-        return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(5))
+        return sum(float(matcher.backward(run.synthetic, generator("same", i))) for i in range(5))
 
     before = distance()
     for _ in range(20):

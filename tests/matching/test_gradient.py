@@ -92,7 +92,7 @@ def test_gradient_equals_central_differences(double: Setting, trained: int) -> N
 
     def match(pairs: SyntheticPairs) -> float:
         matcher.state = state
-        return matcher.backward(pairs, generator("same"))
+        return float(matcher.backward(pairs, generator("same")))
 
     assert_gradient_is_slope(match, pairs, LEARNED)
     assert pairs.rates.grad is None
@@ -120,10 +120,11 @@ class Known:
 
 def test_the_distance_is_that_of_the_networks_own_gradients(double: Setting) -> None:
     known, pairs = Known(double), start(double)
-    found = known.matcher.backward(pairs, generator(0))
+    found = float(known.matcher.backward(pairs, generator(0)))
     model = double.model("known", 1)
     gradients = []
-    batches = [(*known.inputs(), torch.eye(7)), (pairs.images, pairs.texts, matrix(pairs))]
+    own = torch.eye(7).to(pairs.images)
+    batches = [(*known.inputs(), own), (pairs.images, pairs.texts, matrix(pairs))]
     for images, texts, similarity in batches:
         model.zero_grad()
         double.loss(model(images, texts), similarity).backward()
@@ -135,14 +136,14 @@ def test_the_distance_is_that_of_the_networks_own_gradients(double: Setting) -> 
 def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     known = Known(double)
     pairs = SyntheticPairs(*known.inputs()).double()
-    assert known.matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
+    assert float(known.matcher.backward(pairs, generator(0))) == pytest.approx(0, abs=1e-9)
 
 
 def test_each_step_trains_the_network_and_an_episode_ends_with_a_new_one(
     double: Setting,
 ) -> None:
     known, pairs = Known(double), start(double)
-    pairs.rates.data = torch.tensor([0.05, 0.2], dtype=torch.double)
+    pairs.rates.data = pairs.rates.new_tensor([0.05, 0.2])
     for step in range(5):
         episode = step // 3 + 1
         if step % 3 == 0:
@@ -164,7 +165,7 @@ def test_matching_is_a_function_of_generator_and_state(setting: Setting) -> None
     results = []
     for key in (0, 0, 1):
         matcher, pairs = matcher_of(setting), start_pairs(setting)
-        loss = matcher.backward(pairs, generator(key))
+        loss = float(matcher.backward(pairs, generator(key)))
         results.append((loss, pairs.images.grad, matcher.state["theta"]))
     first, again, other = results
     assert first[0] == again[0] != other[0]
@@ -179,12 +180,12 @@ def test_going_on_from_a_copied_state_gives_the_same_bits(setting: Setting) -> N
     states, losses = [], []
     for step in range(5):
         states.append({name: tensor.clone() for name, tensor in matcher.state.items()})
-        losses.append(matcher.backward(pairs, generator(step)))
+        losses.append(float(matcher.backward(pairs, generator(step))))
     assert len(set(losses)) == 5
     for cut in range(5):
         other = matcher_of(setting)
         other.state = states[cut]
-        assert other.backward(pairs, generator(cut)) == losses[cut]
+        assert float(other.backward(pairs, generator(cut))) == losses[cut]
 
 
 def test_a_run_resumed_within_an_episode_ends_with_the_same_bits(
@@ -214,7 +215,7 @@ def test_fixed_parts_receive_nothing(setting: Setting) -> None:
     assert pairs.images.grad is not None
     pairs = start_pairs(setting).requires_grad_(False)
     pairs.rates.requires_grad_()
-    assert matcher.backward(pairs, generator(1)) > 0
+    assert float(matcher.backward(pairs, generator(1))) > 0
     assert all(p.grad is None for p in pairs.parameters())
 
 
@@ -228,7 +229,7 @@ def test_matching_brings_the_gradients_together() -> None:
     def distance() -> float:
         """Over four episodes that are always the same."""
         matcher = matcher_of(setting)
-        return sum(matcher.backward(run.synthetic, generator("same", i)) for i in range(12))
+        return sum(float(matcher.backward(run.synthetic, generator("same", i))) for i in range(12))
 
     before, matcher = distance(), matcher_of(setting)
     for _ in range(20):

@@ -40,7 +40,7 @@ def test_the_gradient_is_the_slope_of_the_objective(settings: list[str]) -> None
     matcher = matcher_of(setting)
     names = ["images", "texts", "rates", "similarity.omega", "similarity.right"]
     assert_gradient_is_slope(
-        lambda pairs: matcher.backward(pairs, generator(7)), start_pairs(setting), names
+        lambda pairs: float(matcher.backward(pairs, generator(7))), start_pairs(setting), names
     )
 
 

@@ -24,8 +24,8 @@ def gradients(*overrides: str) -> dict[str, torch.Tensor]:
     draw = torch.Generator().manual_seed(0)
     for parameter in pairs.similarity.parameters():
         parameter.data += torch.randn(parameter.shape, generator=draw).to(parameter)
-    pairs.rates.data = torch.tensor([0.3, 0.7], dtype=pairs.rates.dtype)
-    loss = matcher.backward(pairs, generator(0))
+    pairs.rates.data = pairs.rates.new_tensor([0.3, 0.7])
+    loss = float(matcher.backward(pairs, generator(0)))
     assert isinstance(matcher, TrajectoryMatcher)
     assert (matcher.derivative is None) == ("matching.derivative=double" not in overrides)
     found = {name: p.grad for name, p in pairs.named_parameters() if p.grad is not None}

@@ -90,9 +90,9 @@ def test_real_pairs_are_at_no_distance_from_themselves(double: Setting) -> None:
     options = RelationOptions(rank=3)
     matcher = RelationMatcher(altered(double, real={**double.real, "train": seven}), options)
     pairs = SyntheticPairs(seven.inputs(index, model), seven.captions(index, model)).double()
-    assert matcher.backward(pairs, generator(0)) == pytest.approx(0, abs=1e-9)
+    assert float(matcher.backward(pairs, generator(0))) == pytest.approx(0, abs=1e-9)
     pairs.texts.data = pairs.texts.data.roll(1, 0)  # other pairs of the same images and texts
-    assert matcher.backward(pairs, generator(0)) > 0.1
+    assert float(matcher.backward(pairs, generator(0))) > 0.1
 
 
 def test_a_similarity_that_exchanges_texts_is_texts_exchanged() -> None:
@@ -105,7 +105,9 @@ def test_gradient_equals_central_differences(double: Setting) -> None:
     right = pairs.get_parameter("similarity.right")
     right.data += 0.1 * torch.randn(right.shape, generator=generator("right")).to(right)
     names = ("images", "texts", "similarity.omega", "similarity.left", "similarity.right")
-    assert_gradient_is_slope(lambda pairs: matcher.backward(pairs, generator(0)), pairs, names)
+    assert_gradient_is_slope(
+        lambda pairs: float(matcher.backward(pairs, generator(0))), pairs, names
+    )
 
 
 def test_experts_must_have_the_epochs_of_its_networks() -> None:

@@ -126,7 +126,7 @@ def test_gradients_of_independent_starts_are_slopes(ratio: str) -> None:
     matcher, pairs = matcher_of(setting), start_pairs(setting)
     unequal = next(k for k in range(99) if len(set(epochs(matcher, k))) == 2)
     assert_gradient_is_slope(
-        lambda pairs: matcher.backward(pairs, generator(unequal)), pairs, ("texts", "rates")
+        lambda pairs: float(matcher.backward(pairs, generator(unequal))), pairs, ("texts", "rates")
     )
 
 

@@ -18,6 +18,7 @@ from lors.starts import start_pairs
 from lors.system.errors import InputError
 from lors.system.seeding import generator
 from lors.training import Batch
+from tests import devices
 
 
 def test_ratio_by_hand() -> None:
@@ -33,7 +34,7 @@ def test_matching_is_a_function_of_the_generator(setting: Setting) -> None:
     losses, gradients = [], []
     for key in (0, 0, 1):
         pairs = start_pairs(setting)
-        losses.append(matcher.backward(pairs, generator(key)))
+        losses.append(float(matcher.backward(pairs, generator(key))))
         assert pairs.images.grad is not None
         gradients.append(pairs.images.grad)
     assert losses[0] == losses[1] != losses[2]
@@ -52,7 +53,8 @@ def test_every_part_receives_a_gradient_and_fixed_parts_none(setting: Setting) -
         assert gradient.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("derivative", ["double", "forward"])
+@pytest.mark.skipif(devices.name() not in devices.AUTOCAST, reason="no mixed precision there")
+@pytest.mark.parametrize("derivative", ["double", "kept", "forward"])
 def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
     """bfloat16 has three digits; θ, λ and what is learned keep all of theirs."""
 
@@ -65,9 +67,10 @@ def test_bfloat16_steps_agree_with_full_precision(derivative: str) -> None:
         return pairs.images.grad
 
     full, mixed = gradient(), gradient("matching.autocast=true")
-    assert 0 < (mixed - full).norm() / full.norm() < 0.05
+    assert 0 < (mixed - full).norm() / full.norm() < devices.AUTOCAST[devices.name()]
 
 
+@pytest.mark.cpu("where a trial ends depends on how a device rounds")
 def test_the_network_decides_how_second_derivatives_are_made() -> None:
     def made(*overrides: str) -> object:
         matcher = matcher_of(setting_of(load_config("tiny", overrides)))
@@ -146,7 +149,7 @@ def test_the_inner_steps_may_have_a_temperature_of_their_own() -> None:
         setting = setting_of(load_config("tiny", settings))
         matcher = matcher_of(setting)
         assert setting.flat.model.temperature == setting.model("evaluation").temperature == 0.07
-        return matcher.backward(start_pairs(setting), generator(0))
+        return float(matcher.backward(start_pairs(setting), generator(0)))
 
     assert loss() == loss("matching.temperature=0.07") != loss("matching.temperature=0.1")
 

@@ -26,11 +26,12 @@ def case(kind: str) -> tuple[DualEncoder, Batch, list[torch.Tensor], torch.Tenso
     pairs = start_pairs(setting)
     every = torch.arange(7)
     similarity = torch.eye(7).double() + 0.1 * torch.randn(7, 7, generator=generator(1)).double()
+    similarity = similarity.to(pairs.images)
     whole = Batch(pairs.images.detach()[every], pairs.texts.detach()[every], similarity)
     whole = Batch(*(tensor.clone().requires_grad_() for tensor in whole))
     order = pairs.passes(4, generator(2), every)
-    steps = [next(order) for _ in range(5)]
-    rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
+    steps = [next(order).to(similarity.device) for _ in range(5)]
+    rates = similarity.new_tensor([0.05, 0.2]).requires_grad_()
     return setting.model("start"), whole, steps, rates
 
 
@@ -59,7 +60,7 @@ def test_heads_take_the_short_way_and_trunks_the_long_one() -> None:
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_gradients_of_the_short_way_are_those_of_the_long_one(kind: str) -> None:
     model, whole, steps, rates = case(kind)
-    real = [torch.randn(5, t.shape[1], generator=generator(3)).double() for t in whole[:2]]
+    real = [torch.randn(5, t.shape[1], generator=generator(3)).to(t) for t in whole[:2]]
     found = []
     for way in (None, PlainSide):
         sides = train_differentiably(model, whole, steps, wbce, [rates] * 5, 0.9, 0.05, way)
@@ -81,7 +82,7 @@ def test_gradients_are_slopes() -> None:
     found = torch.autograd.grad(objective(whole, rates), [*whole, rates])
     for place, gradient in enumerate(found):
         values = [*whole, rates]
-        direction = torch.randn(gradient.shape, generator=generator(place)).double()
+        direction = torch.randn(gradient.shape, generator=generator(place)).to(gradient)
         ends = []
         for sign in (1, -1):
             moved = [v.detach() for v in values]
@@ -94,7 +95,7 @@ def test_gradients_are_slopes() -> None:
 def test_what_is_not_learned_may_train_all_the_same() -> None:
     model, whole, steps, _ = case("mlp")
     fixed = Batch(*(tensor.detach() for tensor in whole))
-    rates = torch.tensor([0.05, 0.2], dtype=torch.double, requires_grad=True)
+    rates = whole.texts.new_tensor([0.05, 0.2]).requires_grad_()
     sides = train_differentiably(model, fixed, steps, wbce, [rates] * 5)
     sides[0](fixed.inputs).sum().backward()
     assert rates.grad is not None

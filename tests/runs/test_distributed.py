@@ -183,13 +183,13 @@ def diverged(out: str) -> Any:
     broken: list[int] = []
 
     class Broken(TrajectoryMatcher):
-        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> torch.Tensor:
             loss = super().backward(synthetic, generator)
             if len(broken) == 2 or ranks.rank() == 0:
                 return loss
             broken.append(1)
             time.sleep(0.2)  # rank 0 is ahead
-            return float("nan")
+            return torch.tensor(float("nan"))
 
     MATCHERS.register("broken")(Broken)
     changes = ["distill.retries=3", "distill.iterations=2", *EXACT]

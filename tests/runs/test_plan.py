@@ -120,7 +120,7 @@ def test_a_plan_runs_the_matcher_of_the_run(monkeypatch: pytest.MonkeyPatch) -> 
     seen = []
 
     class Watched(TrajectoryMatcher):
-        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+        def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> torch.Tensor:
             seen.append((len(synthetic), self.options.steps, self.options.batch_size))
             return super().backward(synthetic, generator)
 

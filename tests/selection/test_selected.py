@@ -40,7 +40,7 @@ def test_clip_scores_by_the_expert_are_the_cosines_of_its_embeddings(setting: Se
     with torch.no_grad():
         u = model.embed_images(real.inputs(images, model))
         v = model.embed_texts(real.captions(captions, model))
-    np.testing.assert_allclose(scores, (u * v).sum(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores, (u * v).sum(1).cpu(), rtol=1e-4, atol=1e-5)
     assert np.all(np.diff(scores) <= 0)
 
 

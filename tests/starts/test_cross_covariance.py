@@ -97,7 +97,7 @@ def test_beyond_twice_the_rank_real_pairs_take_the_rest() -> None:
 def test_in_pixels_pairs_are_different_real_ones() -> None:
     setting, images, _ = start("encoder.scope=heads", "encoder.image_head=linear", budget=20)
     split = setting.pairs.splits["train"]
-    every = setting.flat.model.normalise(torch.from_numpy(np.array(split.images)))
+    every = setting.flat.model.normalise(torch.from_numpy(np.array(split.images)).to(images.device))
     distance = torch.cdist(images.flatten(1).double(), every.flatten(1).double())
     assert distance.min(1).values.max() < 1e-5
     assert len(distance.argmin(1).unique()) == 20

@@ -20,13 +20,13 @@ def test_a_given_similarity_is_that_of_the_pairs(tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=(7, 7)).astype(np.float32)
     np.save(tmp_path / "values.npy", values)  # storing S costs one of the eight pairs
     start = start_pairs(setting_of(load_config("tiny", settings)))
-    assert np.array_equal(start.similarity.matrix().numpy(), values)
+    assert np.array_equal(start.similarity.matrix().cpu().numpy(), values)
 
 
 def test_a_fixed_similarity_without_values_is_what_the_scorer_sees() -> None:
     fixed = setting_of(load_config("tiny", ["similarity.kind=fixed"]))
     start = start_pairs(fixed)
-    matrix = start.similarity.matrix()
+    matrix = start.similarity.matrix().cpu()
     count = len(start)
     assert count < 8  # S is stored, so it costs pairs
     assert matrix.diagonal().mean().item() == pytest.approx(1, abs=1e-4)

@@ -113,9 +113,9 @@ class Stateful(Good):
         self.state = {"calls": torch.tensor(0)}
 
 
-class ReturnsTensor(Good):
+class ReturnsGraph(Good):
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Any:
-        return torch.tensor(super().backward(synthetic, generator))
+        return super().backward(synthetic, generator) + 0 * synthetic.texts.sum()
 
 
 class Infinite(Good):
@@ -272,7 +272,7 @@ GLOBAL = "leaves global generators alone"
         (Unsaveable, ["options are checked"]),
         (Nowhere, ["declares where it works"]),
         (Stateful, ["is made of a setting and options"]),
-        (ReturnsTensor, ["returns a finite loss and finite gradients"]),
+        (ReturnsGraph, ["returns a finite loss and finite gradients"]),
         (Infinite, ["returns a finite loss and finite gradients"]),
         (Teaches, ["returns a finite loss and finite gradients"]),
         (OwnRandomness, ["same bits twice", "continues from its state"]),

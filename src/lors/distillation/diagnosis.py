@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
+import torch
 from torch import Tensor
 
 from lors.distillation.optimizer import last_moves
@@ -17,21 +19,21 @@ JUMP = 0.5
 """A part that moved by more than this share of its own length in one step is to blame."""
 
 
-def check_finite(state: State, loss: float) -> None:
-    """Refuse a loss and gradients that must not be used; they are in the synthetic pairs.
+def check_finite(state: State, loss: Tensor) -> float:
+    """The loss as a number, unless it or the gradients of the synthetic pairs must not be used.
 
     Args:
         state: before its step, with the gradients of this iteration.
-        loss: the matching loss of this iteration.
+        loss: the matching loss of this iteration. Shape: ()
 
     Raises:
         DivergedError: the loss or a gradient is not finite, or all gradients are zero, as after an
             overflow in a normalisation.
         LorsError: that is so because the set starts with pairs that are all alike.
     """
-    what = _broken(state.synthetic, loss)
+    value, what = _broken(state.synthetic, loss)
     if what is None:
-        return
+        return value
     alike = [name for name in ("images", "texts") if _alike(getattr(state.synthetic, name))]
     if alike and state.iteration == 0:
         raise LorsError(
@@ -46,20 +48,34 @@ def check_finite(state: State, loss: float) -> None:
     )
 
 
-def _broken(synthetic: SyntheticPairs, loss: float) -> str | None:
-    """What cannot be used, in words: the loss, a gradient, or all of them."""
-    if not math.isfinite(loss):
-        return "the matching loss turned non-finite"
-    gradients = {
+def _broken(synthetic: SyntheticPairs, loss: Tensor) -> tuple[float, str | None]:
+    """The loss, and what cannot be used, in words: the loss, a gradient, or all of them.
+
+    All that is asked of a GPU comes in one answer.
+    """
+    found = {
         part: [tensor.grad for tensor in tensors if tensor.grad is not None]
         for part, tensors in synthetic.parts().items()
     }
-    for part, found in gradients.items():
-        if not all(gradient.isfinite().all() for gradient in found):
-            return f"the gradient of {part} turned non-finite"
-    if not any(gradient.any() for found in gradients.values() for gradient in found):
-        return "every gradient turned zero"
-    return None
+    finite = {
+        part: _every(g.isfinite().all() for g in found[part]) for part in found if found[part]
+    }
+    zero = _every(~gradient.any() for gradients in found.values() for gradient in gradients)
+    value, all_zero, *usable = torch.stack(
+        [loss, *(f.to(loss) for f in (zero, *finite.values()))]
+    ).tolist()
+    if not math.isfinite(value):
+        return value, "the matching loss turned non-finite"
+    for part, is_usable in zip(finite, usable, strict=True):
+        if not is_usable:
+            return value, f"the gradient of {part} turned non-finite"
+    return value, "every gradient turned zero" if all_zero else None
+
+
+def _every(flags: Iterable[Tensor]) -> Tensor:
+    """Whether all are true. Shape: ()"""
+    known = list(flags)
+    return torch.stack(known).all() if known else torch.tensor(True)
 
 
 def _alike(rows: Tensor) -> bool:

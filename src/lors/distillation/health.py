@@ -12,6 +12,7 @@ from lors.sets.synthetic import RATE_FLOOR, SyntheticPairs
 __all__ = ["Health"]
 
 PATIENCE = 20
+"""Iterations that a loss may be too high for, and after which S is looked at again."""
 CHANCE_FACTOR, ABOVE_CHANCE = 2.0, 0.1
 """Near chance is less than twice it, and less than a tenth of the way from it to 100."""
 
@@ -29,6 +30,7 @@ class Health:
         self.config, self.chance, self._say = config, chance, say
         self._losses: deque[float] = deque(maxlen=PATIENCE)
         self._said: set[str] = set()
+        self._looked = 0
 
     def look(self, record: dict[str, Any], synthetic: SyntheticPairs) -> None:
         """Warn about what this iteration shows.
@@ -45,7 +47,8 @@ class Health:
                     f"the inner {side} rate has fallen to its floor of {RATE_FLOOR:g}: that side "
                     "hardly trains; lower distill.learning_rates.rates or raise distill.inner_rate",
                 )
-        if (synthetic.similarity.diagonal() < 0).any():
+        self._looked += 1
+        if self._looked % PATIENCE == 1 and (synthetic.similarity.diagonal() < 0).any():
             self._warn(
                 "diagonal",
                 "the diagonal of S has turned negative: a pair counts as a non-pair; lower "

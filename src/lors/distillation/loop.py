@@ -19,6 +19,7 @@ from lors.system.memory import sparingly
 from lors.system.progress import Progress, Silent
 from lors.system.seeding import generator
 from lors.system.stopping import Terminated, unbroken
+from lors.system.transfers import mark_step
 
 __all__ = ["Distillation", "distill"]
 
@@ -40,8 +41,8 @@ class Distillation(State):
             LorsError: that is so because the set starts with pairs that are all alike.
         """
         losses, states = sparingly(lambda: self._backward(matcher), self.spare_memory)
-        loss = self._mean(losses)
-        check_finite(self, loss)
+        self._divide(losses)
+        loss = check_finite(self, losses)
         self.matcher_states = states
         now = self.synthetic.state_dict()
         if self.config.averaging and not self.average:
@@ -53,6 +54,7 @@ class Distillation(State):
             self.synthetic.clamp_rates()
         for name, tensor in self.average.items():
             tensor.lerp_(now[name], 1 - self.config.averaging)
+        mark_step(self.synthetic.images.device)
         self.iteration += 1
         return loss
 
@@ -90,7 +92,7 @@ class Distillation(State):
         every = range(self.trajectories)
         return every if self.together else ranks.my_share(every)
 
-    def _mean(self, losses: Tensor) -> float:
+    def _divide(self, losses: Tensor) -> None:
         """Divide the sums over all trajectories and ranks by the number of trajectories."""
         learned = [t for tensors in self.synthetic.parts().values() for t in tensors]
         learned = [tensor for tensor in learned if tensor.requires_grad]
@@ -101,7 +103,6 @@ class Distillation(State):
         ranks.all_reduce(sums)
         for total in sums:
             total.div_(self.trajectories)
-        return losses.item()
 
     def agree(self) -> None:
         """Make sure that all ranks hold the same set, and give all of them every matcher's state.

@@ -16,6 +16,7 @@ from lors.system import ranks
 from lors.system.memory import in_pieces
 from lors.system.parallel import my_rows
 from lors.system.seeding import derive_seed, global_seed
+from lors.system.transfers import moved
 
 __all__ = ["EncodedSplit", "mean_captions"]
 
@@ -43,8 +44,9 @@ class EncodedSplit:
         parameter = next(model.parameters())
         images = torch.from_numpy(self.images[index])
         if images.dtype != torch.uint8:
-            return model.image_standard(images.to(parameter))
-        return model.normalise((augment(images) if augmented else images).to(parameter.device))
+            return model.image_standard(moved(images, parameter))
+        pixels = augment(images) if augmented else images
+        return model.normalise(moved(pixels, pixels.new_empty(0, device=parameter.device)))
 
     def inputs(self, index: np.ndarray, model: DualEncoder, augmented: bool = False) -> Tensor:
         """What the trainable part of the image side takes. Shape: (m, …)"""
@@ -56,8 +58,8 @@ class EncodedSplit:
         parameter = next(model.parameters())
         texts = torch.from_numpy(self.texts[index])
         if not texts.is_floating_point():
-            return texts.to(parameter.device, torch.long)
-        return model.text_standard(texts.to(parameter))
+            return moved(texts, torch.empty(0, dtype=torch.long, device=parameter.device))
+        return model.text_standard(moved(texts, parameter))
 
     def draw_captions(self, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One drawn caption for each image. Shape: (m,) -> (m,)"""

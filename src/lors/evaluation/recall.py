@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors.system.transfers import moved_together
+
 __all__ = ["METRICS", "Recall", "chance", "metric_label", "recall"]
 
 
@@ -122,13 +124,15 @@ class _Tiles:
 
 def _right_scores(tiles: _Tiles, owner: Tensor) -> Tensor:
     """The score of each caption with its own image, as in its tile. Shape: (C,)"""
-    right = tiles.texts.new_empty(len(owner))
-    captions = torch.arange(len(owner), device=owner.device)
-    rows = owner // tiles.height
+    right, known = tiles.texts.new_empty(len(owner)), owner.cpu()
+    captions = torch.arange(len(owner))
+    rows = known // tiles.height
     for row, column in torch.stack([rows, captions // tiles.width], 1).unique(dim=0).tolist():
         i, c = tiles.place(row, column)
         here = captions[c][rows[c] == row]
-        right[here] = tiles.score(i, c)[owner[here] - i.start, here - c.start]
+        places = here, known[here] - i.start, here - c.start
+        here, image, caption = moved_together(places, owner.device)
+        right[here] = tiles.score(i, c)[image, caption]
     return right
 
 
@@ -154,4 +158,5 @@ def chance(owner: np.ndarray) -> Recall:
 
 
 def _hits(rank: Tensor) -> list[float]:
-    return [100.0 * (rank < k).double().mean().item() for k in (1, 5, 10)]
+    hits = torch.stack([(rank < k).sum() for k in (1, 5, 10)]).tolist()
+    return [100.0 * (found / len(rank)) for found in hits]

@@ -67,6 +67,7 @@ def train_expert(
         ranks.broadcast(model.parameters())
     for epoch in range(len(begun) - 1, config.epochs):
         learned = np.zeros(len(real), dtype=bool)
+        shown, right = [], []
         keys = (config.seed, "expert", expert, epoch)
         epoch_pairs = real.epoch(
             model,
@@ -77,8 +78,11 @@ def train_expert(
             drop_last=config.drop_last,
         )
         for step, (index, inputs, texts) in enumerate(epoch_pairs):
-            batch = Batch(inputs, texts, torch.eye(len(index)).to(inputs.device, parameter.dtype))
+            similarity = torch.eye(len(index), dtype=parameter.dtype, device=parameter.device)
+            batch = Batch(inputs, texts, similarity)
             with dropping(*keys, step, *part):
                 retrieved = train_step(model, optimizer, batch, loss).argmax(1)
-            learned[index] = retrieved.cpu().numpy() == np.arange(len(index))
+            shown.append(index)
+            right.append(retrieved == torch.arange(len(index), device=inputs.device))
+        learned[np.concatenate(shown)] = torch.cat(right).cpu().numpy()
         yield Snapshot(flat.flatten(model).cpu(), learned)

@@ -57,8 +57,8 @@ def head_distance(side: Side, x: Tensor, y: Tensor) -> Tensor:
     """
     x, y = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (x, y))
     head, count, products = side.head.to(x), len(x), x @ x.T
-    regular = products / count + side.ridge * torch.eye(count).to(x)
-    g = torch.linalg.inv(regular) / count
+    regular = products / count + side.ridge * torch.eye(count, dtype=x.dtype, device=x.device)
+    g = torch.linalg.inv_ex(regular).inverse / count  # which does not wait to look for errors
     ours = (g * (products @ g @ (y @ y.T))).sum()
     common = (g * (x @ head @ y.T)).sum()
     whole = head.square().sum()
@@ -90,7 +90,7 @@ def _fitted(x: Tensor, y: Tensor, ridge: float) -> Side:
     """Shapes: (M, f), (M, d), centred"""
     covariance = x.T @ x / len(x)
     gamma = ridge * covariance.diagonal().mean().item()
-    regular = covariance + gamma * torch.eye(len(covariance)).to(x)
+    regular = covariance + gamma * torch.eye(len(covariance), dtype=x.dtype, device=x.device)
     return Side(torch.linalg.solve(regular, x.T @ y / len(x)), gamma)
 
 
@@ -191,7 +191,7 @@ class AnalyticMatcher:
             self.image, self.text = (Side(side.head.to(like), side.ridge) for side in sides)
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to images, texts and similarity.
 
         Args:
@@ -213,4 +213,4 @@ class AnalyticMatcher:
             objective = head_distance(self.image, x, similarity @ y)
             objective = objective + head_distance(self.text, y, similarity.T @ x)
         add_gradients(objective, synthetic)
-        return objective.item()
+        return objective.detach()

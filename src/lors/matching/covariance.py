@@ -73,7 +73,7 @@ class CovarianceMatcher:
         self.rho = self.options.rho or (2.0 if setting.config.distill.budget <= 100 else 1.0)
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to images, texts and similarity; train the network.
 
         Args:
@@ -85,7 +85,8 @@ class CovarianceMatcher:
         """
         step = self._load_network(generator)
         inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
-        real = Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
+        similarity = torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device)
+        real = Batch(inputs, texts, similarity)
         objective = self._objective(real, whole_set(synthetic, self.network))
         add_gradients(objective, synthetic)
         rates = self.setting.config.experts.rates()
@@ -93,7 +94,7 @@ class CovarianceMatcher:
         self.network.zero_grad()
         following = torch.tensor((step + 1) % self.options.steps)
         self.state = {"theta": self.flat.flatten(self.network), "step": following}
-        return objective.item()
+        return objective.detach()
 
     def _objective(self, real: Batch, synthetic: Batch) -> Tensor:
         model = self.network

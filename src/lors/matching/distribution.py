@@ -47,7 +47,7 @@ class DistributionMatcher:
         self.setting, self.options = setting, options
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the distance to images and texts.
 
         Args:
@@ -60,11 +60,11 @@ class DistributionMatcher:
         """
         model = self.setting.model(draw_seed(generator)).requires_grad_(False)
         inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
-        index = next(synthetic.passes(len(inputs), generator))
+        index = next(synthetic.passes(len(inputs), generator)).to(inputs.device)
         u = model.embed_images(model.freeze(synthetic.images[index]))
         v = model.embed_texts(synthetic.texts[index])
         distance = mean_distance(model.embed_images(inputs), u)
         distance = distance + mean_distance(model.embed_texts(texts), v)
         if distance.requires_grad:
             distance.backward()
-        return distance.item()
+        return distance.detach()

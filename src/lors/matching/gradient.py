@@ -69,7 +69,7 @@ class GradientMatcher:
         self.flat, self.loss = setting.flat, setting.loss
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the distance to images, texts and similarity; train the network.
 
         Args:
@@ -81,6 +81,7 @@ class GradientMatcher:
         """
         theta, step = self._network(synthetic.images, generator)
         index = next(synthetic.passes(self.options.batch_size, generator))
+        index = index.to(synthetic.images.device)
         inputs = self.flat.model.freeze(synthetic.images[index])
         block = synthetic.similarity(index).to(inputs.dtype)
         batch = Batch(inputs, synthetic.texts[index], block)
@@ -89,7 +90,7 @@ class GradientMatcher:
         distance = gradient_distance(self.flat.tensors(target), self.flat.tensors(gradient))
         add_gradients(distance, synthetic)
         self._train(theta, gradient.detach(), synthetic.rates.detach(), step)
-        return distance.item()
+        return distance.detach()
 
     def _network(self, like: Tensor, generator: torch.Generator) -> tuple[Tensor, int]:
         """θ and how many steps it was trained; a new network where an episode starts."""
@@ -110,7 +111,8 @@ class GradientMatcher:
     def _real_batch(self, generator: torch.Generator) -> Batch:
         """Real pairs: every image belongs to its own caption and to no other."""
         inputs, texts = self.setting.real_batch(generator, self.options.real_batch_size)
-        return Batch(inputs, texts, torch.eye(len(inputs)).to(inputs))
+        similarity = torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device)
+        return Batch(inputs, texts, similarity)
 
     def _gradient(self, theta: Tensor, batch: Batch, create_graph: bool = False) -> Tensor:
         """g = ∇θ ℓ(θ, batch)"""

@@ -15,6 +15,7 @@ from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.system.seeding import draw_seed
+from lors.system.transfers import moved_together
 
 __all__ = ["HindsightMatcher"]
 
@@ -42,7 +43,7 @@ class HindsightMatcher:
         self.teachers = Teachers(setting)
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to every part that requires one.
 
         Args:
@@ -61,7 +62,7 @@ class HindsightMatcher:
         sides = train_differentiably(
             model,
             synthetic.gather([used], lambda index: model.freeze(synthetic.images[index]))[0],
-            [torch.searchsorted(used, index) for index in steps],
+            moved_together([torch.searchsorted(used, index) for index in steps], setting.device),
             setting.loss,
             [synthetic.rates * protocol.pace(step // epoch) for step in range(len(steps))],
             protocol.momentum,
@@ -73,4 +74,4 @@ class HindsightMatcher:
         outputs = [side(part) for side, part in zip(sides, real, strict=True)]
         objective = soft_nce(model.logits(*outputs), targets)
         add_gradients(objective, synthetic)
-        return objective.item()
+        return objective.detach()

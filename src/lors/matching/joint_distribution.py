@@ -14,6 +14,7 @@ from lors.experts import experts_of
 from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
+from lors.system.transfers import moved
 
 __all__ = [
     "JointDistributionMatcher",
@@ -85,8 +86,9 @@ def kernel_distance(real: Tensor, synthetic: Tensor) -> Tensor:
     def squares(a: Tensor, b: Tensor) -> Tensor:
         return a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
 
-    off = ~torch.eye(len(real), dtype=torch.bool, device=real.device)
-    scale = 2 * squares(real, real)[off].median().clamp(min=torch.finfo(real.dtype).tiny)
+    m = len(real)
+    off = squares(real, real).flatten()[1:].view(m - 1, m + 1)[:, :-1]  # all but the diagonal
+    scale = 2 * off.median().clamp(min=torch.finfo(real.dtype).tiny)
 
     def mean_kernel(a: Tensor, b: Tensor) -> Tensor:
         return (-squares(a, b) / scale).exp().mean()
@@ -144,7 +146,7 @@ class JointDistributionMatcher:
             self.distance = partial(geodesic_distance, sigma=options.sigma)
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to images, texts and similarity.
 
         Args:
@@ -164,7 +166,7 @@ class JointDistributionMatcher:
         contrastive = self.setting.loss(self.network.logits(u, v), batch.similarity)
         objective = contrastive + self.options.weight * joint_distance(real, (u, v), self.distance)
         add_gradients(objective, synthetic)
-        return objective.item()
+        return objective.detach()
 
     def _between(self, generator: torch.Generator, like: Tensor) -> Tensor:
         """The middle of two experts, or a point drawn between two snapshots of one. Shape: (P,)"""
@@ -177,9 +179,9 @@ class JointDistributionMatcher:
                 self.experts.snapshots(expert, [epoch])[0]
                 for expert, epoch in zip((experts * 2)[:2], epochs, strict=True)
             ]
-            return torch.lerp(found[0].to(like), found[1].to(like), MIDDLE)
+            return torch.lerp(moved(found[0], like), moved(found[1], like), MIDDLE)
         expert = int(torch.randint(config.count, (), generator=generator))
         epochs = torch.randint(*bounds, (2,), generator=generator).tolist()
         share = torch.rand((), generator=generator).item()
-        first, second = self.experts.snapshots(expert, epochs).to(like)
+        first, second = moved(self.experts.snapshots(expert, epochs), like)
         return torch.lerp(first, second, share)

@@ -33,10 +33,11 @@ class Matcher(Protocol):
 
     def __init__(self, setting: Setting, options: Any) -> None: ...
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float | Tensor:
         """Add the gradient of the matching loss to every part that requires one; return the loss.
 
-        All randomness comes from the generator.
+        All randomness comes from the generator. A loss that is a tensor of one number, detached,
+        is read together with other numbers, so that a GPU need not be waited for twice.
         """
         ...
 
@@ -61,7 +62,7 @@ class Sparing(Protocol):
 
 def whole_set(synthetic: SyntheticPairs, model: DualEncoder) -> Batch:
     """All synthetic pairs as one batch of what the trainable parts take, differentiable."""
-    every = torch.arange(len(synthetic), device=synthetic.images.device)
+    every = torch.arange(len(synthetic))
     return synthetic.gather([every], lambda index: model.freeze(synthetic.images[index]))[0]
 
 

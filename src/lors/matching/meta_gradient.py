@@ -17,6 +17,7 @@ from torch import Tensor
 from lors.encoders.dropout import dropping
 from lors.encoders.recompute import keeping
 from lors.matching.second_order import Derivative, Product, afresh, double
+from lors.system.transfers import mark_step
 from lors.training import Batch
 
 __all__ = ["META_GRADIENTS", "Inner", "MetaGradient", "exact", "tesla", "unrolled"]
@@ -148,6 +149,7 @@ def exact(inner: Inner) -> MetaGradient:
         rates -= inner.dots(adjoint, found.gradient)
         adjoint += found.theta
         gradients.append(found.batch)
+        mark_step(adjoint.device)
     return MetaGradient(objective, gradients[::-1], rates)
 
 
@@ -170,6 +172,7 @@ def tesla(inner: Inner) -> MetaGradient:
     gradients, room = [], torch.empty_like(direction)
     while products:
         gradients.append(products.pop()(room.copy_(direction)).batch)
+        mark_step(room.device)
     return MetaGradient(objective, gradients[::-1], rates)
 
 
@@ -190,6 +193,7 @@ def _train(
         else:
             travelled += g
             theta = inner.stepped(theta, g, g)
+        mark_step(theta.device)
     return theta, travelled, products
 
 

@@ -104,21 +104,22 @@ class _Step(Function):
         found = image.gradient(in_cosines @ text.u), text.gradient(in_cosines.T @ image.u)
         for gradient, velocity, theta in zip(found, velocities, thetas, strict=True):
             gradient.add_(velocity, alpha=shared.momentum).add_(theta, alpha=shared.weight_decay)
-        ctx.shared, ctx.sides, ctx.rates = shared, (image, text), rates.tolist()
+        ctx.shared, ctx.sides = shared, (image, text)
         ctx.loss, ctx.in_cosines = (logits, similarity, in_logits), in_cosines
-        ctx.save_for_backward(*found)
-        new = (t.add(v, alpha=-rate) for t, v, rate in zip(thetas, found, ctx.rates, strict=True))
-        return (*new, *found)
+        ctx.save_for_backward(*found, rates)
+        steps = zip(thetas, found, rates, strict=True)
+        return (*(torch.addcmul(t, v, rate, value=-1) for t, v, rate in steps), *found)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *after: Tensor) -> tuple[Tensor | None, ...]:
         shared: Shared = ctx.shared
         image, text = ctx.sides
-        of_rates = [-of_theta @ v for of_theta, v in zip(after, ctx.saved_tensors, strict=False)]
+        *found, rates = ctx.saved_tensors
+        of_rates = torch.stack([-of @ v for of, v in zip(after[:2], found, strict=True)])
         of_found = [
-            of_velocity.add(of_theta, alpha=-rate)
-            for of_theta, of_velocity, rate in zip(after[:2], after[2:], ctx.rates, strict=True)
+            torch.addcmul(of_velocity, of_theta, rate, value=-1)
+            for of_theta, of_velocity, rate in zip(after[:2], after[2:], rates, strict=True)
         ]
         of_in_image, of_in_text = image.of_in_u(of_found[0]), text.of_in_u(of_found[1])
         of_image, of_text = ctx.in_cosines @ of_in_text, ctx.in_cosines.T @ of_in_image
@@ -144,8 +145,7 @@ class _Step(Function):
             of_thetas.append(here.add_(of_theta).add_(found, alpha=shared.weight_decay))
             of_inputs += inputs
         of_velocities = [shared.momentum * found for found in of_found]
-        rates = torch.stack(of_rates)
-        return (None, None, *of_thetas, *of_velocities, rates, *of_inputs, of_similarity)
+        return (None, None, *of_thetas, *of_velocities, of_rates, *of_inputs, of_similarity)
 
 
 class _Side:

@@ -16,6 +16,7 @@ from lors.experts import experts_of
 from lors.matching.matcher import add_gradients, whole_set
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
+from lors.system.transfers import moved
 
 __all__ = ["RelationMatcher", "hyperbolic_squares", "lifted", "range_and_residual", "relation"]
 
@@ -121,7 +122,7 @@ class RelationMatcher:
         self.network = setting.model("relation")
         self.state: dict[str, Tensor] = {}
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to images, texts and similarity.
 
         Args:
@@ -139,7 +140,7 @@ class RelationMatcher:
         u, v = self.network.embed_images(batch.inputs), self.network.embed_texts(batch.texts)
         objective = self._distance(real, relation(u, v, batch.similarity))
         add_gradients(objective, synthetic)
-        return objective.item()
+        return objective.detach()
 
     def _distance(self, real: Tensor, ours: Tensor) -> Tensor:
         c, rank = self.options.curvature, min(self.options.rank, len(real))
@@ -148,11 +149,10 @@ class RelationMatcher:
         parts = (range_and_residual(real, each, rank) for each in (real, ours))
         least = 1e-5 * real.norm()
         for weight, there, here in zip(weights, *parts, strict=True):
-            if there.norm() <= least:
-                continue  # rounding: the range is all there is
-            scale = there.norm(dim=1).mean().clamp(min=torch.finfo(there.dtype).tiny)
+            there_is = there.norm() > least  # else it is rounding: the range is all there is
+            scale = torch.where(there_is, there.norm(dim=1).mean(), 1)
             squares = hyperbolic_squares(lifted(there / scale, c), lifted(here / scale, c), c)
-            objective = objective + weight * squares.mean()
+            objective = objective + torch.where(there_is, weight * squares.mean(), 0)
         return objective
 
     def _load_network(self, generator: torch.Generator, like: Tensor) -> None:
@@ -160,5 +160,5 @@ class RelationMatcher:
         expert = int(torch.randint(config.count, (), generator=generator))
         bounds = self.options.epochs_within(config.epochs)
         epoch = int(torch.randint(*bounds, (), generator=generator))
-        theta = self.experts.snapshots(expert, [epoch])[0].to(like)
+        theta = moved(self.experts.snapshots(expert, [epoch])[0], like)
         self.setting.flat.load(theta, self.network)

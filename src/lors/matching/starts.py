@@ -14,6 +14,7 @@ from lors.config.matchers import TrajectoryOptions
 from lors.encoders import FlatModel
 from lors.experts import TrajectoryStore
 from lors.matching.shortcut import Shortcuts
+from lors.system.transfers import moved
 
 __all__ = ["Starts", "Trajectories", "movement_ratio", "paced_ranges"]
 
@@ -116,7 +117,7 @@ class Starts:
     ) -> tuple[Tensor, Tensor]:
         """θ₀ and θ* of one epoch, or of one for each side."""
         runs = [(epoch, epoch + self.options.expert_epochs) for epoch in epochs]
-        found = [_moved(self.experts[phase].snapshots(expert, run), like) for run in runs]
+        found = [moved(self.experts[phase].snapshots(expert, run), like) for run in runs]
         if len(found) == 1:
             start, target = found[0]
         else:
@@ -168,10 +169,3 @@ def paced_ranges(
         return first, max(beyond, min(last + 1, first + round(times * (beyond - first))))
 
     return longer(max(1.0, ratio)), longer(max(1.0, 1 / ratio))
-
-
-def _moved(found: Tensor, like: Tensor) -> Tensor:
-    """On the device and of the type of another; to a GPU without waiting for it."""
-    if like.is_cuda:
-        return found.pin_memory().to(like, non_blocking=True)
-    return found.to(like)

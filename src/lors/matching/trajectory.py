@@ -186,7 +186,7 @@ class TrajectoryMatcher:
             model.divided = True
             self.flat = FlatModel(model)
 
-    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> float:
+    def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the matching loss to every part that requires one.
 
         Args:
@@ -232,7 +232,7 @@ class TrajectoryMatcher:
         if synthetic.rates.requires_grad:
             before = synthetic.rates.grad
             synthetic.rates.grad = found.rates if before is None else before + found.rates
-        return found.objective.item()
+        return found.objective
 
     def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
         """Begin to read the start and the target that ``backward`` will draw."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from lors.config import EvaluateConfig, SimilarityConfig
 from lors.similarity import SIMILARITIES, Identity, Similarity
 from lors.system.errors import InputError
+from lors.system.transfers import moved_together
 from lors.training import Batch
 
 __all__ = ["SyntheticPairs", "pairs_within"]
@@ -50,8 +51,8 @@ class SyntheticPairs(nn.Module):
             )
         self.images = nn.Parameter(images)
         self.texts = nn.Parameter(texts)
-        self.similarity = similarity
-        self.rates = nn.Parameter(torch.as_tensor(rates, dtype=images.dtype))
+        self.similarity = similarity.to(images.device)
+        self.rates = nn.Parameter(images.new_tensor(rates))
 
     def __len__(self) -> int:
         return len(self.images)
@@ -74,7 +75,8 @@ class SyntheticPairs(nn.Module):
         """The batches at these indices, differentiable in every part.
 
         Args:
-            indices: of each batch. Shape of each: (m,)
+            indices: of each batch, on the CPU, where a GPU need not be asked which pairs are in
+                use. Shape of each: (m,)
             inputs: what the trainable part takes of the pairs at distinct indices. It is asked once
                 for all batches, so that what is frozen is computed once, and only for pairs in use.
             part: which of a batch's indices to take images and texts of; S is always whole.
@@ -82,7 +84,8 @@ class SyntheticPairs(nn.Module):
         parts = [part(index) for index in indices]
         sizes = [len(index) for index in parts]
         every = torch.cat(parts)
-        used, places = every.unique(return_inverse=True)
+        known = [*every.unique(return_inverse=True), every, *indices]
+        used, places, every, *indices = moved_together(known, self.images.device)
         images = inputs(used).index_select(0, places).split(sizes)
         texts = self.texts.index_select(0, every).split(sizes)
         blocks = [self.similarity(index).to(self.images.dtype) for index in indices]
@@ -95,7 +98,7 @@ class SyntheticPairs(nn.Module):
         among: Tensor | None = None,
         drop_last: bool = False,
     ) -> Iterator[Tensor]:
-        """Indices of shuffled batches, pass after pass over the set, without end.
+        """Indices of shuffled batches on the CPU, pass after pass over the set, without end.
 
         Args:
             batch_size: m.
@@ -108,13 +111,12 @@ class SyntheticPairs(nn.Module):
             order = among[torch.randperm(len(among), generator=generator)]
             if drop_last and len(order) > batch_size:
                 order = order[: len(order) // batch_size * batch_size]
-            yield from order.to(self.images.device).split(batch_size)
+            yield from order.split(batch_size)
 
     def drawn(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """Indices of batches that are each drawn from the whole set, without end."""
+        """Indices of batches on the CPU, each drawn from the whole set, without end."""
         while True:
-            order = torch.randperm(len(self), generator=generator)
-            yield order[:batch_size].to(self.images.device)
+            yield torch.randperm(len(self), generator=generator)[:batch_size]
 
     def in_protocol(self, protocol: EvaluateConfig, generator: torch.Generator) -> Iterator[Tensor]:
         """Indices of the batches that a network is trained on when the set is evaluated."""

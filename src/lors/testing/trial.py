@@ -30,7 +30,7 @@ STEP = 0.01
 class Seen:
     """One call of ``backward``."""
 
-    loss: Any
+    loss: float
     gradients: Mapping[str, Tensor | None]
     state: Any
 
@@ -99,7 +99,7 @@ class Trial:
 
 def step(matcher: Matcher, pairs: SyntheticPairs, draw: torch.Generator) -> Seen:
     pairs.zero_grad()
-    loss = matcher.backward(pairs, draw)
+    loss = _number(matcher.backward(pairs, draw))
     gradients = _gradients(pairs)
     with torch.no_grad():
         for name, parameter in pairs.named_parameters():
@@ -107,6 +107,17 @@ def step(matcher: Matcher, pairs: SyntheticPairs, draw: torch.Generator) -> Seen
             if gradient is not None and bool(gradient.any()):
                 parameter.sub_(STEP * gradient / gradient.norm())
     return Seen(loss, gradients, copy.deepcopy(matcher.state))
+
+
+def _number(loss: object) -> float:
+    if isinstance(loss, Tensor) and loss.numel() == 1 and not loss.requires_grad:
+        return loss.item()
+    if isinstance(loss, float):
+        return loss
+    what = "a tensor that keeps its graph" if isinstance(loss, Tensor) else type(loss).__name__
+    raise BrokenError(
+        f"backward returned {what}: it must return a float, or a detached tensor of one number"
+    )
 
 
 def _gradients(pairs: SyntheticPairs) -> dict[str, Tensor | None]:
@@ -124,9 +135,8 @@ def shared_network(setting: Setting) -> Any:
 
 
 def check_finite(seen: Seen) -> None:
-    if not isinstance(seen.loss, float) or not math.isfinite(seen.loss):
-        text = f"{seen.loss:.4g}" if isinstance(seen.loss, float) else type(seen.loss).__name__
-        raise BrokenError(f"backward returned {text}: it must return a finite float")
+    if not math.isfinite(seen.loss):
+        raise BrokenError(f"backward returned {seen.loss:.4g}: it must return a finite number")
     for name, gradient in seen.gradients.items():
         if gradient is not None and not gradient.isfinite().all():
             raise BrokenError(f"the gradient of {name} is not finite")
