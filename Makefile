@@ -1,7 +1,7 @@
 # make demo   install everything, distil the built-in dataset, show that it worked
 # make test   install everything, format check, lint, types, tests; make lint, types or unit for a part
 #             LORS_DEVICE=cuda make test runs the tests that compute on that device (see CONTRIBUTING.md)
-# make test-xla   a run of every matcher on torch_xla, which computes on the CPU here; half an hour
+# make test-xla   a run of every matcher on torch_xla, which computes on the CPU here; takes long
 # make bench  install everything, time ours against plain references
 # make docs   write the pages that come from the sources, build the site into site/
 # make package   build the wheel and the sdist in dist/ and check them
