@@ -198,6 +198,7 @@ def test_what_was_prefetched_is_what_would_be_drawn_and_is_read_once(setting: Se
         starts.prefetch(generator(key + 1), like)
         found, expected = starts.draw(generator(key), like), plain.draw(generator(key), like)
         assert all(map(torch.equal, found, expected))
+    starts.draw(generator(20), like)  # waits for the last one
     (store,) = starts.experts
     assert isinstance(store, Watched)
     assert len(store.reads) == 21  # the first draw, and one ahead of each

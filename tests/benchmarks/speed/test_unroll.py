@@ -44,7 +44,7 @@ def test_a_whole_iteration_is_the_same_either_way(tmp_path: Path) -> None:
     for step in (matcher.backward, partial(plain_iteration, setting, thetas)):
         pairs = start_pairs(setting)
         loss = step(pairs, generator(0))
-        found.append([torch.tensor(loss), *(p.grad for p in pairs.parameters())])
+        found.append([torch.tensor(float(loss)), *(p.grad for p in pairs.parameters())])
     for short, long in zip(*found, strict=True):
         torch.testing.assert_close(short, long, rtol=1e-8, atol=1e-12)
 
