@@ -41,7 +41,7 @@ class TrajectoryStore:
         self, folder: Path, origin: Mapping[str, Any], epochs: Sequence[int] | None = None
     ) -> None:
         self.folder, self.origin, self.epochs = folder, dict(origin), epochs
-        self.sound: set[tuple[Path, int, int, int]] = set()
+        self._sound: set[tuple[Path, int, int, int]] = set()
         for path in sorted(folder.glob("expert-*.safetensors")):
             with open_artifact(path, KIND) as (header, _):
                 differs = difference(self.origin, header.get("origin", {}))
@@ -208,9 +208,9 @@ class TrajectoryStore:
         file = path.stat()
         for row, numbers in stored.items():
             seen = (path, row, file.st_mtime_ns, file.st_ino)
-            if seen not in self.sound and check(numbers) != checks[row]:
+            if seen not in self._sound and check(numbers) != checks[row]:
                 raise _damaged(path, f"snapshot {row} does not fit its checksum")
-            self.sound.add(seen)
+            self._sound.add(seen)
 
     def learned(self, expert: int) -> np.ndarray:
         """Which pairs an expert had learned at which epoch. Shape: (T, M)"""
