@@ -3,7 +3,9 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -29,7 +31,9 @@ class Problem:
         steps: int = 4,
         ratio: str = "merged",
         derivative: str = "double",
+        **protocol: Any,
     ) -> None:
+        self.protocol = protocol
         rng = torch.Generator().manual_seed(0)
         model = build_dual_encoder(EncoderConfig(image_size=16), Frozen(text_dim=6), 0).double()
         self.flat = FlatModel(model)
@@ -66,6 +70,7 @@ class Problem:
             self.flat.sides,
             objective,
             self.derivative,
+            **self.protocol,
         )
 
     def gradients(self, way: Callable[[Inner], MetaGradient]) -> dict[str, Tensor]:
@@ -99,6 +104,52 @@ def test_exact_equals_unrolled(loss: str, ratio: str) -> None:
     }
     for name in ours:
         assert relative_error(ours[name], reference[name]) < 1e-8, name
+
+
+MOMENTUM = {"momentum": 0.9, "weight_decay": 0.05, "pace": [1.0, 1.0, 0.1, 0.1]}
+
+
+@pytest.mark.parametrize(
+    "protocol", [MOMENTUM, {"momentum": 0.5}, {"weight_decay": 0.1}, {"pace": [1.0, 2.0, 0.5, 1.0]}]
+)
+@pytest.mark.parametrize(("derivative", "error"), [("double", 1e-8), ("one-sided", 1e-4)])
+def test_exact_equals_unrolled_with_the_steps_of_the_protocol(
+    protocol: dict[str, Any], derivative: str, error: float
+) -> None:
+    reference = Problem(**protocol).gradients(unrolled)
+    ours = Problem(derivative=derivative, **protocol).gradients(exact)
+    plain = Problem().gradients(unrolled)
+    for name in ours:
+        assert relative_error(ours[name], reference[name]) < error, name
+        assert relative_error(plain[name], reference[name]) > 1e-4, name
+
+
+def test_a_run_with_momentum_ends_where_torch_s_sgd_ends() -> None:
+    problem = Problem(**MOMENTUM)
+    inner, ends = problem.inner(), []
+
+    def distance(theta: Tensor) -> Tensor:
+        ends.append(theta.detach().clone())
+        return theta.sum()
+
+    exact(replace(inner, objective=distance))
+    parts = [part.clone().requires_grad_() for part in problem.theta.split(problem.flat.sides)]
+    rates = problem.pairs.rates.tolist()
+    groups = [{"params": [part], "lr": rate} for part, rate in zip(parts, rates, strict=True)]
+    sgd = torch.optim.SGD(groups, momentum=0.9, weight_decay=0.05)
+    for batch, pace in zip(inner.batches, MOMENTUM["pace"], strict=True):
+        for group, rate in zip(sgd.param_groups, rates, strict=True):
+            group["lr"] = pace * rate
+        sgd.zero_grad()
+        data = Batch(*(tensor.detach() for tensor in batch))
+        problem.inner_loss(torch.cat(parts), data).backward()
+        sgd.step()
+    assert relative_error(ends[0], torch.cat(parts).detach()) < 1e-12
+
+
+def test_tesla_refuses_momentum() -> None:
+    with pytest.raises(ValueError, match="plain SGD"):
+        tesla(Problem(momentum=0.9).inner())
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ class Config(Section):
                 "synthetic features bypass the image trunk, so it cannot train: "
                 "encoder.space=features needs encoder.scope=heads"
             )
+        if self.encoder.trains_from is not None:
+            self._check_trains_from()
         if self.distill.init == "centroids" and self.encoder.space != "features":
             raise ValueError(
                 "only features can be the mean of others: set distill.init=k-means or "
@@ -112,6 +114,21 @@ class Config(Section):
         if not learned:
             raise ValueError("distill.fixed leaves nothing to learn: name fewer parts")
         return self
+
+    def _check_trains_from(self) -> None:
+        """Refuse a first layer that trains where there is none."""
+        encoder = self.encoder
+        if encoder.scope == "heads":
+            raise ValueError(
+                "encoder.trains_from needs a trunk that trains: set encoder.scope=image"
+            )
+        if encoder.network is not None:
+            raise ValueError("encoder.trains_from is for timm models, not for encoder.network")
+        if encoder.image_weights is None:
+            raise ValueError(
+                "encoder.trains_from keeps the first layers as pretrained: set "
+                "encoder.image_weights=hub or a file"
+            )
 
     def expert_snapshots(self) -> list[int]:
         """The epochs of which compact experts keep a snapshot; 0 is the start.

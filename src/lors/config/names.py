@@ -128,6 +128,7 @@ STARTS: Registry[Any] = Registry(
         "centroids": "lors.starts.k_means:centroids",
         "cross-covariance": "lors.starts.cross_covariance:cross_covariance",
         "canonical": "lors.starts.canonical:canonical",
+        "fitted": "lors.starts.fitted:fitted",
         "prototypes": "lors.starts.prototypes:prototypes",
     },
     _plugins,

@@ -49,7 +49,8 @@ class DistillConfig(Section):
         "real",
         description="what pairs start as: drawn real pairs (real), or those of any selection; the "
         "real pairs nearest to the centroids of k-means, or the centroids; the singular vectors of "
-        "the cross-covariance; the canonical directions of the two sides (canonical); the means of "
+        "the cross-covariance; the canonical directions of the two sides (canonical); drawn "
+        "photos with the texts that fit them (fitted); the means of "
         "clusters of images and captions that share most pairs (prototypes); noise; or "
         "replicas, half as many real pairs, each twice, to see whether false negatives are found",
     )

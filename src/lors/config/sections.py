@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -129,6 +130,12 @@ class EncoderConfig(Section):
     )
     temperature: Rate = Field(0.07, description="τ: cosines are divided by it")
     scope: Literal["heads", "image", "all"] = Field("image", description="which parts train")
+    trains_from: str | None = Field(
+        None,
+        description="scopes image and all: the first layer of the image trunk that trains, such as "
+        "blocks.5; those before it stay as pretrained, so images go through them once. Default: "
+        "all layers train",
+    )
     space: Literal["pixels", "features"] = Field(
         "pixels", description="what a synthetic image is; features needs scope heads"
     )
@@ -139,6 +146,10 @@ class EncoderConfig(Section):
     def trunk(self) -> tuple[str, str | None, int, str, str]:
         """What the image trunk is made from, as ``lors.encoders.image.image_trunk`` takes it."""
         return self.image, self.image_weights, self.size(), self.normalisation, self.image_outputs
+
+    def looks_through_frozen(self) -> bool:
+        """Whether images first go through what is frozen: a trunk, or the first part of one."""
+        return self.scope == "heads" or self.trains_from is not None
 
     def size(self) -> int:
         """``image_size``, once ``lors.setting.resolve`` has filled it in."""
@@ -161,6 +172,11 @@ class ExpertsConfig(Section):
     text_rate: Rate | None = Field(
         None, description="of the text side; default: rate. A pretrained image trunk wants less"
     )
+    schedule: Literal["constant", "cosine"] = Field(
+        "constant",
+        description="of the learning rates; cosine falls from epoch to epoch, so that the last is "
+        "the best",
+    )
     seed: Seed = Field(0, description="of their starts and batches")
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"
@@ -175,6 +191,16 @@ class ExpertsConfig(Section):
     def rates(self) -> tuple[float, float]:
         """The learning rates of the image side and the text side."""
         return self.rate, self.text_rate or self.rate
+
+    def pace(self, epoch: int) -> float:
+        """What the rates are multiplied by in an epoch, counted from 0.
+
+        >>> ExpertsConfig(epochs=4, schedule="cosine").pace(2)
+        0.5
+        """
+        if self.schedule == "constant":
+            return 1.0
+        return (1 + math.cos(math.pi * epoch / self.epochs)) / 2
 
 
 class SimilarityConfig(Section):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lors.distillation.diagnosis import check_finite
-from lors.distillation.optimizer import clip_gradients, set_learning_rates
+from lors.distillation.optimizer import clip_gradients, set_learning_rates, take_step
 from lors.distillation.state import State
 from lors.matching import Matcher
 from lors.matching.matcher import Prefetching
@@ -49,7 +49,7 @@ class Distillation(State):
             self.average = {name: tensor.clone() for name, tensor in now.items()}
         set_learning_rates(self.optimizer, self.config, self.iteration, self.slowed)
         clip_gradients(self.optimizer)
-        self.optimizer.step()
+        take_step(self.optimizer)
         if self.synthetic.rates.requires_grad:
             self.synthetic.clamp_rates()
         for name, tensor in self.average.items():

@@ -13,7 +13,7 @@ from lors.config import DistillConfig
 from lors.config.types import TINY
 from lors.sets.synthetic import SyntheticPairs
 
-__all__ = ["clip_gradients", "last_moves", "make_optimizer", "set_learning_rates"]
+__all__ = ["clip_gradients", "last_moves", "make_optimizer", "set_learning_rates", "take_step"]
 
 BETA = 0.99
 """Adam's second beta: gradients change too fast for a longer memory."""
@@ -23,7 +23,8 @@ SHARES: Mapping[str, float] = {"images": 0.01, "texts": 0.02, "similarity": 0.00
 LARGEST = 0.02
 """And a gradient is clipped that would move the part by more than this share of its length."""
 ADAM_SHARE = 0.02
-"""With Adam, ``auto`` is this share of the root mean square of a part's numbers at the start."""
+"""With Adam, ``auto`` is this share of the root mean square of a part's numbers at the start, and
+of each of the two inner rates, which may be as unlike as 0.01 and 1, as it is."""
 
 
 def make_optimizer(synthetic: SyntheticPairs, config: DistillConfig) -> torch.optim.Optimizer:
@@ -56,7 +57,7 @@ def make_optimizer(synthetic: SyntheticPairs, config: DistillConfig) -> torch.op
     return torch.optim.SGD(groups, momentum=config.momentum)
 
 
-def _by_length(part: str, tensors: Sequence[Tensor], optimizer: str) -> dict[str, float]:
+def _by_length(part: str, tensors: Sequence[Tensor], optimizer: str) -> dict[str, Any]:
     """The rate that ``auto`` stands for, and with SGD the length that gradients are clipped to.
 
     An objective that does not depend on the scale of a part x has a gradient of length c / ‖x‖,
@@ -65,6 +66,8 @@ def _by_length(part: str, tensors: Sequence[Tensor], optimizer: str) -> dict[str
     every number by its rate, so there the rate is a share of their root mean square.
     """
     squares = sum(tensor.detach().double().square().sum().item() for tensor in tensors)
+    if optimizer == "adam" and part == "rates":
+        return {"lr": ADAM_SHARE, "relative": True}
     if optimizer == "adam":
         numbers = sum(tensor.numel() for tensor in tensors)
         return {"lr": max(TINY, ADAM_SHARE * math.sqrt(squares / numbers))}
@@ -77,6 +80,30 @@ def clip_gradients(optimizer: torch.optim.Optimizer) -> None:
     for group in optimizer.param_groups:
         if longest := group.get("clipped_to"):
             torch.nn.utils.clip_grad_norm_(group["params"], longest)
+
+
+@torch.no_grad()
+def take_step(optimizer: torch.optim.Optimizer) -> None:
+    """One step, in which parts that are ``relative`` are multiplied instead of added to.
+
+    >>> pairs = SyntheticPairs(torch.ones(3, 2), torch.ones(3, 2), None, (0.01, 1.0))
+    >>> config = DistillConfig(optimizer="adam", learning_rates={"rates": "auto"})
+    >>> optimizer = make_optimizer(pairs, config)
+    >>> pairs.rates.grad = torch.tensor([1.0, -1e-6])
+    >>> take_step(optimizer)
+    >>> [round(rate, 4) for rate in pairs.rates.tolist()]
+    [0.0098, 1.02]
+    """
+    relative = [
+        p for group in optimizer.param_groups if group.get("relative") for p in group["params"]
+    ]
+    before = [parameter.clone() for parameter in relative]
+    for parameter in relative:  # the gradient in the logarithm
+        if parameter.grad is not None:
+            parameter.grad.mul_(parameter)
+    optimizer.step()
+    for parameter, old in zip(relative, before, strict=True):
+        parameter.copy_(old * torch.exp(parameter - old))
 
 
 def set_learning_rates(

@@ -15,6 +15,7 @@ from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.own_parts import NETWORKS
 from lors.encoders.recompute import plain_attention, recompute_blocks
+from lors.encoders.splitting import split_trunk
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
 from lors.system.memory import in_pieces
@@ -33,7 +34,7 @@ class Frozen:
     Args:
         text_dim: size of what the text head takes.
         feature_dim: scope heads: size of the image trunk's features.
-        trunk: scope heads with pixels: the image trunk.
+        trunk: scope heads with pixels: the image trunk; else its first part, if that is frozen.
         image_standard: scope heads: standardises the trunk's features.
         text_standard: standardises text embeddings.
         text_tower: scope all: makes a copy of the text trunk that trains.
@@ -130,8 +131,12 @@ class DualEncoder(nn.Module):
 
     def trunk_features(self, inputs: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """What the two heads take: features of the trunks that train, or the inputs themselves."""
-        image, text = (_parts(side)[0] for side in (self.image, self.text))
-        return image(_channels_last(inputs)), text(texts)
+        return self.image_features(inputs), _parts(self.text)[0](texts)
+
+    def image_features(self, inputs: Tensor) -> Tensor:
+        """What the image head takes. Shape: (m, …) -> (m, f)"""
+        features: Tensor = _parts(self.image)[0](_channels_last(inputs))
+        return features
 
     def project(self, images: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
         """u and v of what the two heads take. Shapes: (m, d), (m, d)"""
@@ -206,7 +211,7 @@ def build_dual_encoder(config: EncoderConfig, frozen: Frozen, seed: int) -> Dual
         image,
         text,
         config.temperature,
-        trunk=frozen.trunk if config.scope == "heads" else None,
+        trunk=frozen.trunk,
         image_standard=frozen.image_standard,
         text_standard=frozen.text_standard,
         normalised_by=normalised_by if trunk is None else normalisation(trunk),
@@ -222,6 +227,8 @@ def _trunk_and_heads(
         with global_seed(seed, "trunk"):
             trunk = image_trunk(*config.trunk())
         features = feature_size(trunk)
+        if config.trains_from is not None:
+            _, trunk = split_trunk(trunk.eval(), config.trains_from)
     assert features is not None
     dim = config.embed_dim or features
     with global_seed(seed, "heads"):

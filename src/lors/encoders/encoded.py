@@ -111,15 +111,21 @@ class EncodedSplit:
         At most so many at a time, and fewer where memory does not suffice.
         """
 
-        def images(size: int) -> Tensor:
-            chunks = _chunks(len(self), size)
-            return torch.cat([model.embed_images(self.inputs(i, model)) for i in chunks])
-
         def texts(size: int) -> Tensor:
             chunks = _chunks(len(self.texts), size)
             return torch.cat([model.embed_texts(self.captions(i, model)) for i in chunks])
 
-        return in_pieces(images, chunk), in_pieces(texts, chunk)
+        return self.embed_images(model, chunk), in_pieces(texts, chunk)
+
+    @torch.no_grad()
+    def embed_images(self, model: DualEncoder, chunk: int = 512) -> Tensor:
+        """All images in the joint space, as ``embed`` has them. Shape: (M, d)"""
+
+        def images(size: int) -> Tensor:
+            chunks = _chunks(len(self), size)
+            return torch.cat([model.embed_images(self.inputs(i, model)) for i in chunks])
+
+        return in_pieces(images, chunk)
 
 
 def _chunks(count: int, chunk: int) -> list[np.ndarray]:

@@ -16,6 +16,7 @@ from torch import nn
 
 from lors.config import EncoderConfig
 from lors.encoders.own_parts import OWN_IMAGES
+from lors.encoders.splitting import split_trunk
 from lors.encoders.weights import content_digest, not_downloaded, refuse_pickle
 from lors.system.errors import InputError, out_of_memory, suggestion
 from lors.system.hub import hub_or_cache
@@ -145,9 +146,14 @@ def image_trunk(
 
 
 def frozen_trunk(config: EncoderConfig, device: torch.device) -> nn.Module:
-    """The image trunk of a configuration, for good as it is; one without weights is drawn once."""
+    """The image trunk of a configuration, for good as it is; one without weights is drawn once.
+
+    Where ``encoder.trains_from`` names a layer, the part of the trunk before that.
+    """
     with global_seed(0, "trunk"):
         trunk = image_trunk(*config.trunk())
+    if config.trains_from is not None:
+        trunk, _ = split_trunk(trunk.eval(), config.trains_from)
     trunk = trunk.eval().requires_grad_(False)
     return trunk.to(device).to(memory_format=torch.channels_last)
 
@@ -211,13 +217,15 @@ def trunk_key(
     size: int,
     normalisation: str = "trunk",
     outputs: str = "features",
+    trains_from: str | None = None,
 ) -> str:
-    """Identifies a trunk with its weights, wherever their file lies."""
+    """Identifies a trunk with its weights, wherever their file lies, and which part is frozen."""
     if name.startswith(OWN):
         return f"{name}|{OWN_IMAGES.choose(name).digest}|{size}"
     path = Path(weights or "")
     content = content_digest(path).hex()[:16] if path.is_file() else weights
     other = {"clip": "|clip pixels"}.get(normalisation, "") + {"logits": "|logits"}.get(outputs, "")
+    other += "" if trains_from is None else f"|trains from {trains_from}"
     return f"{ALIASES.get(name, name)}|{content}|{size}{other}"
 
 

@@ -52,13 +52,14 @@ def expert_origin(setting: Setting) -> dict[str, Any]:
     """What experts depend on: another value of any of these gives other experts."""
     config = setting.config
     paths = {"space", "image_weights", "text", "network", "normalisation", "image_outputs"}
+    paths.add("trains_from")
     encoder = config.encoder.model_dump(mode="json", exclude=paths) | own_digests(config.encoder)
-    encoder["image_trunk"] = setting.image_trunk  # says how it is normalised and what it gives
+    encoder["image_trunk"] = setting.image_trunk  # says what it takes and gives, and what trains
     experts = config.experts.model_dump(
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
     )
     # What experts were once never asked: without it, those of earlier versions are still found.
-    added = {"loss": "nce", "drop_last": False}
+    added = {"loss": "nce", "drop_last": False, "schedule": "constant"}
     experts = {name: value for name, value in experts.items() if value != added.get(name)}
     cleaned = {"clean_captions": True} if config.data.clean_captions else {}
     if config.experts.compact:

@@ -41,7 +41,7 @@ def train_expert(
     expert: int,
     begun: Sequence[Snapshot] = (),
 ) -> Iterator[Snapshot]:
-    """Train one expert with plain SGD.
+    """Train one expert with plain SGD, at the same rates throughout unless it has a schedule.
 
     Args:
         model: freshly initialised; it is trained in place.
@@ -66,6 +66,8 @@ def train_expert(
     if model.divided:
         ranks.broadcast(model.parameters())
     for epoch in range(len(begun) - 1, config.epochs):
+        for group, rate in zip(optimizer.param_groups, config.rates(), strict=True):
+            group["lr"] = rate * config.pace(epoch)
         learned = np.zeros(len(real), dtype=bool)
         shown, right = [], []
         keys = (config.seed, "expert", expert, epoch)

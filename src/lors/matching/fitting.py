@@ -22,6 +22,8 @@ from lors.matching.second_order import (
     kept,
     one_sided,
 )
+from lors.setting import Setting
+from lors.system.seeding import generator
 from lors.training import Batch
 
 __all__ = [
@@ -30,6 +32,8 @@ __all__ = [
     "fitting_one_sided",
     "kept_bytes",
     "relative_error",
+    "trial_batch",
+    "trial_derivative",
 ]
 
 TOLERANCE = 0.01
@@ -38,8 +42,32 @@ TOLERANCE = 0.01
 STEPS = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 """Of differences, as tried: the more θ's numbers differ in size, the shorter."""
 
+TRIAL = 8
+"""Pairs on which second derivatives are tried: fewer than a step has, so that memory suffices."""
+
 LARGE = 1_000_000
 """Parameters from which forward mode is faster than double backward, measured on a CPU."""
+
+
+def trial_batch(setting: Setting, most: int | None = None) -> Batch:
+    """A few real pairs, the same for a seed of experts, of which gradients are asked.
+
+    Args:
+        setting: the real pairs.
+        most: no more than so many.
+    """
+    draw = generator(setting.config.experts.seed, "derivative")
+    inputs, texts = setting.real_batch(draw, None)
+    m = min(most or TRIAL, len(inputs), TRIAL)
+    batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
+    return Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
+
+
+def trial_derivative(
+    setting: Setting, loss: BatchLoss, theta: Tensor, direction: Tensor, with_theta: bool
+) -> Derivative:
+    """The way that fits a network, tried on real pairs: see ``fitting_derivative``."""
+    return fitting_derivative(loss, theta, trial_batch(setting), direction, with_theta)[1]
 
 
 def relative_error(

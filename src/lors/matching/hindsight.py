@@ -11,6 +11,7 @@ from lors.config.matchers import HindsightOptions
 from lors.losses import soft_nce
 from lors.matching.matcher import add_gradients
 from lors.matching.teachers import Teachers, noised
+from lors.matching.through_trunks import ThroughTrunks
 from lors.matching.unroll import train_differentiably
 from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
@@ -42,6 +43,8 @@ class HindsightMatcher:
         self.setting, self.options = setting, options
         self.teachers = Teachers(setting)
         self.state: dict[str, Tensor] = {}
+        trains = setting.config.encoder.scope != "heads"
+        self.trunks = ThroughTrunks(setting, options, self.teachers) if trains else None
 
     def backward(self, synthetic: SyntheticPairs, generator: torch.Generator) -> Tensor:
         """Add the gradient of the objective to every part that requires one.
@@ -58,13 +61,16 @@ class HindsightMatcher:
         order = synthetic.in_protocol(protocol, generator)
         epoch = -(-len(synthetic) // protocol.batch_size)
         steps = list(islice(order, min(self.options.steps, epoch * protocol.epochs)))
+        pace = [protocol.pace(step // epoch) for step in range(len(steps))]
+        if self.trunks is not None:
+            return self.trunks.backward(model, synthetic, steps, pace, generator)
         used = torch.cat(steps).unique()
         sides = train_differentiably(
             model,
             synthetic.gather([used], lambda index: model.freeze(synthetic.images[index]))[0],
             moved_together([torch.searchsorted(used, index) for index in steps], setting.device),
             setting.loss,
-            [synthetic.rates * protocol.pace(step // epoch) for step in range(len(steps))],
+            [synthetic.rates * factor for factor in pace],
             protocol.momentum,
             protocol.weight_decay,
         )

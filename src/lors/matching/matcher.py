@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -12,7 +13,14 @@ from lors.sets.synthetic import SyntheticPairs
 from lors.setting import Setting
 from lors.training import Batch
 
-__all__ = ["Matcher", "Prefetching", "Sparing", "add_gradients", "whole_set"]
+__all__ = [
+    "Matcher",
+    "Prefetching",
+    "Sparing",
+    "add_batch_gradients",
+    "add_gradients",
+    "whole_set",
+]
 
 
 class Matcher(Protocol):
@@ -74,3 +82,24 @@ def add_gradients(objective: Tensor, synthetic: SyntheticPairs) -> None:
     learned = [parameter for parameter in synthetic.parameters() if parameter.requires_grad]
     if learned and objective.requires_grad:
         torch.autograd.backward(objective, inputs=learned)
+
+
+def add_batch_gradients(
+    found: Sequence[Batch], of_rates: Tensor, batches: Sequence[Batch], synthetic: SyntheticPairs
+) -> None:
+    """Add gradients that are known for batches of a set to every part that requires one.
+
+    Args:
+        found: the gradient of each tensor of each batch.
+        of_rates: the gradient of the two learned rates. Shape: (2,)
+        batches: of the set, as ``SyntheticPairs.gather`` gives them.
+        synthetic: the set.
+    """
+    outputs = [tensor for batch in batches for tensor in batch]
+    gradients = [gradient for batch in found for gradient in batch]
+    learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
+    if learned:
+        torch.autograd.backward([o for o, _ in learned], [g for _, g in learned])
+    if synthetic.rates.requires_grad:
+        before = synthetic.rates.grad
+        synthetic.rates.grad = of_rates if before is None else before + of_rates

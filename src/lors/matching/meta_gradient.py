@@ -1,8 +1,10 @@
 """Meta-gradients: how the end of an inner training run depends on the data it was trained on.
 
-θ_{i+1} = θ_i - η g_i with g_i = ∇θ ℓ(θ_i, batch_i), for t steps, then a loss of θ_t. Three ways to
-its gradient with respect to the batches and the rates, behind one interface. They know nothing of
-where batches come from: they return gradients on the batches, and autograd carries these on.
+v_{i+1} = μ v_i + g_i + δ θ_i and θ_{i+1} = θ_i - η_i v_{i+1} with g_i = ∇θ ℓ(θ_i, batch_i), for t
+steps, then a loss of θ_t: SGD, plain where momentum μ and weight decay δ are 0. Three ways to the
+gradient of that loss with respect to the batches and the rates, behind one interface. They know
+nothing of where batches come from: they return gradients on the batches, and autograd carries these
+on.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ class Inner:
         of_rates: the loss of θ_t that is reported and that the rates follow, if it is another.
         dropout: seeds the masks of dropout, if there is any: each step has its own, and all passes
             of a step the same, so that the gradient is that of the run as it was.
+        momentum: μ.
+        weight_decay: δ.
+        pace: what the rates are multiplied by at each step; default: always 1.
     """
 
     loss: Callable[[Tensor, Batch], Tensor]
@@ -49,6 +54,17 @@ class Inner:
     derivative: Derivative = field(default_factory=lambda: afresh(double))
     of_rates: Callable[[Tensor], Tensor] | None = None
     dropout: int | None = None
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    pace: Sequence[float] | None = None
+
+    def rates_at(self, step: int) -> Tensor:
+        """η_i of the image side and the text side. Shape: (2,)"""
+        return self.rates if self.pace is None else self.rates * self.pace[step]
+
+    def plain(self) -> bool:
+        """Whether a step is that of plain SGD."""
+        return not self.momentum and not self.weight_decay
 
     def loss_of(self, step: int) -> Callable[[Tensor, Batch], Tensor]:
         """ℓ of a step, counted from 0."""
@@ -72,10 +88,17 @@ class Inner:
             part.mul_(factor)
         return vector
 
-    def stepped(self, theta: Tensor, gradient: Tensor, out: Tensor) -> Tensor:
-        """θ - ηg, written to the third; it may be the second. Shapes: (P,) each -> (P,)"""
-        vectors = (vector.split(self.sides) for vector in (theta, gradient, out))
-        for part, slope, place, rate in zip(*vectors, self.rates.detach(), strict=True):
+    def velocity(self, theta: Tensor, gradient: Tensor, before: Tensor | None) -> Tensor:
+        """μv + g + δθ, where v is None before the first step. Shapes: (P,) each -> (P,)"""
+        if self.plain():
+            return gradient
+        now = torch.add(gradient, theta, alpha=self.weight_decay)
+        return now if before is None else now.add_(before, alpha=self.momentum)
+
+    def stepped(self, theta: Tensor, velocity: Tensor, out: Tensor, step: int) -> Tensor:
+        """θ - ηv, written to the third; it may be the second. Shapes: (P,) each -> (P,)"""
+        vectors = (vector.split(self.sides) for vector in (theta, velocity, out))
+        for part, slope, place, rate in zip(*vectors, self.rates_at(step).detach(), strict=True):
             torch.addcmul(part, slope, rate, value=-1, out=place)
         return out
 
@@ -118,9 +141,12 @@ def unrolled(inner: Inner) -> MetaGradient:
         return _apart(unrolled, inner)
     leaves = [batch.leaves() for batch in inner.batches]
     rates = inner.rates.detach().requires_grad_()
-    theta = inner.theta.detach().requires_grad_()
+    theta, velocity = inner.theta.detach().requires_grad_(), torch.zeros_like(inner.theta)
     for i, batch in enumerate(leaves):
-        theta = theta - inner.spread(rates) * inner.gradient(theta, batch, True, i)
+        g = inner.gradient(theta, batch, True, i)
+        velocity = inner.momentum * velocity + g + inner.weight_decay * theta
+        pace = 1.0 if inner.pace is None else inner.pace[i]
+        theta = theta - pace * inner.spread(rates) * velocity
     objective = inner.objective(theta)
     wanted = [tensor for batch in leaves for tensor in batch if tensor.requires_grad]
     found = iter(torch.autograd.grad(objective, [rates, *wanted], materialize_grads=True))
@@ -132,21 +158,30 @@ def unrolled(inner: Inner) -> MetaGradient:
 def exact(inner: Inner) -> MetaGradient:
     """The same gradient by the adjoint recursion, at the memory of one step.
 
-    λ = ∂objective/∂θ_t; then for i = t-1 … 0: the gradient of batch_i is -∇_batch⟨ηλ, g_i⟩, that
-    of the rates gains -⟨λ, g_i⟩ on each side, and λ becomes λ - ∇θ⟨ηλ, g_i⟩. Only the θ_i are kept.
+    λ = ∂objective/∂θ_t and ν = 0; then for i = t-1 … 0: ν becomes ν - η_i λ, the derivative in
+    v_{i+1}; the gradient of batch_i is ∇_batch⟨ν, g_i⟩, that of the rates gains -⟨λ, v_{i+1}⟩ on
+    each side, λ becomes λ + δν + ∇θ⟨ν, g_i⟩, and ν becomes μν. Only the θ_i and, if there is
+    momentum or weight decay, the v_i are kept.
     """
     if inner.of_rates is not None:
         return _apart(exact, inner)
-    theta, _, products = _train(inner, with_theta=True)
+    theta, velocities, products = _train(inner, with_theta=True)
     objective, adjoint = _end(inner, theta)
     del theta
-    eta, rates, gradients = inner.rates.detach(), torch.zeros_like(inner.rates), []
-    room = torch.empty_like(adjoint)
-    while products:
-        found = products.pop()(inner.scale_(room.copy_(adjoint), -eta))
+    rates, gradients = torch.zeros_like(inner.rates), []
+    behind, room = torch.zeros_like(adjoint), torch.empty_like(adjoint)
+    for i in reversed(range(len(products))):
+        pace = 1.0 if inner.pace is None else inner.pace[i]
+        torch.add(behind, inner.scale_(room.copy_(adjoint), -inner.rates_at(i).detach()), out=room)
+        if not inner.plain():
+            rates -= pace * inner.dots(adjoint, velocities.pop())
+            adjoint.add_(room, alpha=inner.weight_decay)
+            torch.mul(room, inner.momentum, out=behind)
+        found = products.pop()(room)
         assert found.gradient is not None
         assert found.theta is not None
-        rates -= inner.dots(adjoint, found.gradient)
+        if inner.plain():
+            rates -= pace * inner.dots(adjoint, found.gradient)
         adjoint += found.theta
         gradients.append(found.batch)
         mark_step(adjoint.device)
@@ -161,7 +196,9 @@ def tesla(inner: Inner) -> MetaGradient:
     Paper: `Scaling Up Dataset Distillation to ImageNet-1K with Constant Memory
     <https://arxiv.org/abs/2211.10586>`_
     """
-    theta, travelled, products = _train(inner, with_theta=False)
+    if not inner.plain() or inner.pace is not None:
+        raise ValueError("TESLA's gradient is that of plain SGD at one rate: take the exact one")
+    theta, (travelled,), products = _train(inner, with_theta=False)
     objective, adjoint = _end(inner, theta)
     followed = adjoint
     if inner.of_rates is not None:
@@ -178,21 +215,28 @@ def tesla(inner: Inner) -> MetaGradient:
 
 def _train(
     inner: Inner, with_theta: bool
-) -> tuple[Tensor, Tensor, list[Callable[[Tensor], Product]]]:
-    """θ_t, the sum of all gradients unless ``with_theta``, and what gives each step's derivative.
+) -> tuple[Tensor, list[Tensor], list[Callable[[Tensor], Product]]]:
+    """θ_t; the v_i where they differ from the g_i, or only the sum of all g_i unless
+    ``with_theta``; and what gives each step's derivative.
 
     New vectors as long as θ cost more than sums: where g is not kept, the next θ takes its place.
     """
-    theta, travelled, products = inner.theta.detach(), inner.theta.new_empty(0), []
+    theta, products = inner.theta.detach(), []
+    travelled: list[Tensor] = []
     for i, batch in enumerate(inner.batches):
         g, product = inner.derivative(inner.loss_of(i), theta, batch, with_theta)
         products.append(product)
-        if with_theta or not products[1:]:
-            travelled = g
-            theta = inner.stepped(theta, g, torch.empty_like(g))
+        if with_theta:
+            v = inner.velocity(theta, g, travelled[-1] if travelled else None)
+            theta = inner.stepped(theta, v, torch.empty_like(v), i)
+            if not inner.plain():
+                travelled.append(v)
+        elif not travelled:
+            travelled.append(g)
+            theta = inner.stepped(theta, g, torch.empty_like(g), i)
         else:
-            travelled += g
-            theta = inner.stepped(theta, g, g)
+            travelled[0] += g
+            theta = inner.stepped(theta, g, g, i)
         mark_step(theta.device)
     return theta, travelled, products
 

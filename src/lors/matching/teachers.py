@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from lors.experts import experts_of
+from lors.files.artifacts import home
+from lors.files.cache import cached_array, fingerprint
 from lors.setting import Setting
 
 __all__ = ["Teachers", "noised"]
@@ -23,18 +28,51 @@ class Teachers:
     def __init__(self, setting: Setting) -> None:
         config, store = setting.config.experts, experts_of(setting)
         late = [epoch for epoch in store.kept(0) if epoch >= config.epochs / 2]
-        self.dtype = setting.dtype
+        self.setting, self.dtype = setting, setting.dtype
         self.networks = [setting.model("teacher") for _ in range(config.count)]
         for expert, network in enumerate(self.networks):
             setting.flat.load(store.snapshots(expert, late).mean(0), network)
+        origin = json.dumps(store.origin, sort_keys=True)
+        self._names = [
+            fingerprint("teacher", origin, str(expert), str(late)) for expert in range(config.count)
+        ]
+        self._seen: list[np.ndarray] = []
 
     @torch.no_grad()
-    def cosines(self, inputs: Tensor, texts: Tensor) -> Tensor:
-        """Between all images and texts. Shapes: (m, …), (m, …) -> (m, m)"""
-        total = inputs.new_zeros(len(inputs), len(texts), dtype=self.dtype)
-        for each in self.networks:
-            total.addmm_(each.embed_images(inputs), each.embed_texts(texts).T)
+    def cosines(self, images: Tensor | np.ndarray, texts: Tensor) -> Tensor:
+        """Between all images and texts.
+
+        Args:
+            images: what the image sides take, shape (m, …); or which images of the training split,
+                of which what each teacher sees is computed once and kept. Shape: (m,)
+            texts: what the text sides take. Shape: (m, …)
+
+        Returns:
+            Shape: (m, m)
+        """
+        total = texts.new_zeros(len(images), len(texts), dtype=self.dtype)
+        for number, each in enumerate(self.networks):
+            if isinstance(images, Tensor):
+                u = each.embed_images(images)
+            else:
+                u = torch.from_numpy(self._all_images()[number][images]).to(total)
+            total.addmm_(u, each.embed_texts(texts).T)
         return total / len(self.networks)
+
+    def _all_images(self) -> list[np.ndarray]:
+        """The training images as each teacher embeds them, cached. Shape of each: (M, d)"""
+        if not self._seen:
+            self._seen = [self._embedded(number) for number in range(len(self.networks))]
+        return self._seen
+
+    def _embedded(self, number: int) -> np.ndarray:
+        real, network = self.setting.real["train"], self.networks[number]
+
+        def embed() -> np.ndarray:
+            return real.embed_images(network).float().cpu().numpy()
+
+        path = home() / "features" / f"{self._names[number]}.npy"
+        return cached_array(path, embed, self.setting.progress)
 
 
 def noised(inputs: Tensor, deviation: float, generator: torch.Generator) -> Tensor:

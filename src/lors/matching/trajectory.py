@@ -19,8 +19,14 @@ from lors.encoders.dropout import drops
 from lors.experts import experts_of
 from lors.losses import Loss
 from lors.matching.blend import blended
-from lors.matching.fitting import TOLERANCE, fitting_derivative, fitting_one_sided
+from lors.matching.fitting import (
+    TOLERANCE,
+    fitting_derivative,
+    fitting_one_sided,
+    trial_batch,
+)
 from lors.matching.linear_heads import linear_heads, worth_it
+from lors.matching.matcher import add_batch_gradients
 from lors.matching.meta_gradient import META_GRADIENTS, Inner, MetaGradient
 from lors.matching.second_order import DERIVATIVES, Derivative, afresh, double, kept, remade
 from lors.matching.starts import Starts
@@ -30,14 +36,11 @@ from lors.system import ranks
 from lors.system.errors import InputError, choose
 from lors.system.memory import total_memory
 from lors.system.parallel import my_rows
-from lors.system.seeding import derive_seed, draw_seed, generator
+from lors.system.seeding import derive_seed, draw_seed
 from lors.training import Batch
 
 __all__ = ["TrajectoryMatcher", "distance_ratio", "fits_closed_form", "inner_loss", "meta_gradient"]
 
-
-TRIAL = 8
-"""Pairs on which second derivatives are tried: fewer than a step has, so that memory suffices."""
 
 GRAPHS = 4
 """The share of the device's memory that kept graphs may take, unless the user says: a quarter."""
@@ -224,14 +227,7 @@ class TrajectoryMatcher:
                 [batch._replace(similarity=batch.similarity * 0) for batch in found.batches],
                 found.rates * 0,
             )
-        outputs = [tensor for batch in batches for tensor in batch]
-        gradients = [gradient for batch in found.batches for gradient in batch]
-        learned = [(o, g) for o, g in zip(outputs, gradients, strict=True) if o.requires_grad]
-        if learned:
-            torch.autograd.backward([o for o, _ in learned], [g for _, g in learned])
-        if synthetic.rates.requires_grad:
-            before = synthetic.rates.grad
-            synthetic.rates.grad = found.rates if before is None else before + found.rates
+        add_batch_gradients(found.batches, found.rates, batches, synthetic)
         return found.objective
 
     def prefetch(self, synthetic: SyntheticPairs, generator: torch.Generator) -> None:
@@ -273,13 +269,10 @@ class TrajectoryMatcher:
             return choose(DERIVATIVES, asked, "derivative")
         if self.options.gradient == "unrolled":
             return afresh(double)
-        draw = generator(setting.config.experts.seed, "derivative")
-        inputs, texts = setting.real_batch(draw, None)
-        m = min(self.options.batch_size, len(inputs), TRIAL)
         first = self.options.start_ranges()[0][0]
-        start, target = self.starts.snapshots(0, [first], inputs)
-        batch = Batch(inputs[:m], texts[:m], torch.eye(m).to(inputs))
-        batch = Batch(*(t.requires_grad_(t.is_floating_point()) for t in batch))  # ids: scope all
+        batch = trial_batch(setting, self.options.batch_size)
+        m = len(batch.inputs)
+        start, target = self.starts.snapshots(0, [first], batch.inputs)
         carry = self.options.gradient == "exact"
         step = partial(inner_loss, self.flat, self.loss, self.options.autocast)
         memory = self.options.memory

@@ -213,15 +213,15 @@ class DistilledSet:
         return normalised(pixels, self.mean, self.std)
 
     def frozen_trunk(self) -> nn.Module:
-        """The frozen image trunk that the set was made with, in scope heads.
+        """The frozen image trunk that the set was made with, or the frozen first part of it.
 
         Raises:
             InputError: it trains along, it is not known, or its weights are not here.
         """
         encoder = self.config.encoder
-        if encoder.scope != "heads" or self.given:
+        if not encoder.looks_through_frozen() or self.given:
             raise InputError("this set was not made with a frozen image trunk")
-        if trunk_key(*encoder.trunk()) != self.image_trunk:
+        if trunk_key(*encoder.trunk(), encoder.trains_from) != self.image_trunk:
             if is_own(encoder.image):
                 raise InputError(
                     f"this set was made with another image trunk of the name {encoder.image}: give "

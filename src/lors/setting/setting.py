@@ -162,11 +162,12 @@ class Setting:
     def frozen(self) -> Frozen:
         """What all networks of this configuration share."""
         config = self.config.encoder
+        trunk = self._trunk if config.space == "pixels" else None
+        trunk = None if trunk is None else copy.deepcopy(trunk).to(dtype=self.dtype)
         training = training_text(self.text_trunk, config.scope)
         if training is not None:
-            return Frozen(training.dim, text_tower=training.tower)
+            return Frozen(training.dim, trunk=trunk, text_tower=training.tower)
         features = self.features("train") if config.scope == "heads" else None
-        trunk = self._trunk if config.space == "pixels" else None
         same_trunk = self.like is not None and self.like.image_trunk == self.image_trunk
         image_standard = self.like.image_standard if self.like and same_trunk else None
         text_standard = self.like.text_standard if self.like else None
@@ -177,7 +178,7 @@ class Setting:
         return Frozen(
             text_dim=self.text_trunk.dim,
             feature_dim=None if features is None else features.shape[1],
-            trunk=None if trunk is None else copy.deepcopy(trunk).to(dtype=self.dtype),
+            trunk=trunk,
             image_standard=image_standard,
             text_standard=text_standard,
         )
@@ -190,13 +191,13 @@ class Setting:
             return given_key(self.pairs.splits["train"].images.shape[1])
         if config.network is not None and config.scope != "heads":
             return network_key(config.network, config.size())
-        return trunk_key(*config.trunk())
+        return trunk_key(*config.trunk(), config.trains_from)
 
     @cached_property
     def _trunk(self) -> nn.Module | None:
-        """The frozen image trunk, where there is one."""
+        """The frozen image trunk, or its frozen first part, where there is one."""
         config = self.config.encoder
-        if config.scope != "heads" or self.given:
+        if not config.looks_through_frozen() or self.given:
             return None
         return folded(frozen_trunk(config, self.device), config.size())
 
@@ -239,15 +240,22 @@ class Setting:
         Returns:
             What the trainable parts of the image and the text side take. Shapes: (m, …), (m, …)
         """
-        real, model = self.real["train"], self.flat.model
+        _, captions, inputs = self.drawn_real(generator, size)
+        return inputs, self.real["train"].captions(captions, self.flat.model)
+
+    def drawn_real(
+        self, generator: torch.Generator, size: int | None
+    ) -> tuple[np.ndarray, np.ndarray, Tensor]:
+        """The same pairs by number: images, captions, and what the image side takes of them."""
+        real = self.real["train"]
         seed = draw_seed(generator)
         rng = np.random.default_rng(seed)
         size = min(size or self.config.experts.batch_size, len(real))
         images = rng.choice(len(real), size, replace=False)
         captions = real.draw_captions(images, rng)
         with global_seed(seed), torch.no_grad():
-            inputs = real.inputs(images, model, self.config.data.augment)
-        return inputs, real.captions(captions, model)
+            inputs = real.inputs(images, self.flat.model, self.config.data.augment)
+        return images, captions, inputs
 
     def tensors_of(self, images: np.ndarray, captions: np.ndarray) -> tuple[Tensor, Tensor]:
         """Real pairs as synthetic pairs are: pixels or features, and text embeddings."""

@@ -20,7 +20,7 @@ from lors.data.pairs import Item
 from lors.data.shards import Features
 from lors.encoders import DualEncoder, Frozen, Standard, TextTrunk, build_dual_encoder
 from lors.encoders.given_text import GivenText
-from lors.encoders.image import feature_size, frozen_trunk, image_trunk, normalisation
+from lors.encoders.image import feature_size, frozen_trunk, normalisation
 from lors.encoders.text import kind_of, restore_text_trunk, training_text
 from lors.evaluation.protocol import train_on
 from lors.evaluation.references import full_data_model
@@ -87,7 +87,7 @@ class Retriever:
         config, trunk = distilled.config, distilled.text_trunk
         _refuse_given(trunk)
         standards = (distilled.image_standard, distilled.text_standard)
-        sees = distilled.frozen_trunk() if config.encoder.scope == "heads" else None
+        sees = distilled.frozen_trunk() if config.encoder.looks_through_frozen() else None
         features = config.encoder.space == "features"
         keys = (seed, KIND)
         frozen = _frozen(trunk, config.encoder, sees, *standards)
@@ -242,9 +242,10 @@ class Retriever:
 
         def build() -> DualEncoder:
             sees, dims = None, {"text_standard": trunk.dim}
-            if encoder.scope == "heads":
+            if encoder.looks_through_frozen():
                 bare = encoder.model_copy(update={"image_weights": None})
-                sees = image_trunk(*bare.trunk()).eval()
+                sees = frozen_trunk(bare, torch.empty(0).device)
+            if encoder.scope == "heads" and sees is not None:
                 dims["image_standard"] = feature_size(sees)
             standards = {
                 name: Standard(torch.zeros(dim), torch.ones(()))
@@ -283,8 +284,8 @@ def _frozen(
     """What does not train, without any data."""
     training = training_text(trunk, encoder.scope)
     if training is not None:
-        return Frozen(training.dim, text_tower=training.tower)
-    dim = None if sees is None else feature_size(sees)
+        return Frozen(training.dim, trunk=sees, text_tower=training.tower)
+    dim = None if sees is None or encoder.scope != "heads" else feature_size(sees)
     return Frozen(trunk.dim, dim, sees, image_standard, text_standard)
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "canonical_directions",
     "canonical_texts",
     "covariances_of",
+    "fitting_texts",
     "mixtures",
 ]
 
@@ -133,7 +134,7 @@ def canonical(material: Material) -> Start:
     a mixture of all directions: pairs of single directions would say nothing of the others.
     """
     candidates = material.averaged
-    covariances, width = covariances_of(candidates), candidates.widths[0]
+    covariances = covariances_of(candidates)
     directions = canonical_directions(covariances)
     if material.features and material.count < ENOUGH * directions.number():
         mixed = mixtures(directions, material.count, material.generator)
@@ -142,7 +143,25 @@ def canonical(material: Material) -> Start:
     start = direction_pairs(material, candidates, directions.image[:half], directions.text[:half])
     if start.real is None or not material.frozen:
         return start
-    joint = np.stack([candidates.row(number) for number in start.real[0]])
-    joint[:, width:] = canonical_texts(covariances, torch.from_numpy(joint[:, :width]))
-    _, encoded = material.encode(*candidates.sides(joint))
-    return start._replace(texts=encoded)
+    return start._replace(texts=fitting_texts(material, candidates, start.real[0], covariances))
+
+
+def fitting_texts(
+    material: Material,
+    candidates: Candidates,
+    photos: np.ndarray,
+    covariances: Covariances | None = None,
+) -> Tensor:
+    """The canonical texts of some photos, as synthetic texts are. Shape: (n,) -> (n, d)
+
+    Args:
+        material: the real pairs.
+        candidates: their joint features, each image with the mean of its captions.
+        photos: which of the images.
+        covariances: of the candidates, if they are known.
+    """
+    width = candidates.widths[0]
+    joint = np.stack([candidates.row(number) for number in photos])
+    images = torch.from_numpy(joint[:, :width])
+    joint[:, width:] = canonical_texts(covariances or covariances_of(candidates), images)
+    return material.encode_texts(candidates.sides(joint)[1])

@@ -88,9 +88,14 @@ class Material:
         Shapes: (N, f), (N, d)
         """
         model = self.setting.flat.model
-        like = next(model.parameters())
-        x, y = (torch.from_numpy(part).to(like) for part in (images, texts))
-        return model.image_standard(x), model.text_standard(y)
+        x = torch.from_numpy(images).to(next(model.parameters()))
+        return model.image_standard(x), self.encode_texts(texts)
+
+    def encode_texts(self, texts: np.ndarray) -> Tensor:
+        """Caption embeddings as synthetic texts are. Shape: (N, d)"""
+        model = self.setting.flat.model
+        encoded: Tensor = model.text_standard(torch.from_numpy(texts).to(next(model.parameters())))
+        return encoded
 
     def selected(self, kind: str) -> Real:
         """N real pairs by the selection of that name."""
