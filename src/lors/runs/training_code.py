@@ -55,6 +55,8 @@ def training_code(distilled: DistilledSet) -> str:
         imports.append("from lors.encoders.heads import MlpHead")
     if any("feature_size(" in line for line in networks):
         imports.append("from lors.encoders.image import feature_size")
+    if any("split_trunk(" in line for line in networks):
+        imports.append("from lors.encoders.splitting import split_trunk")
     for line in networks:
         imports += [
             done for use, done in OWN_IMPORTS.items() if use in line and done not in imports
@@ -80,6 +82,8 @@ def _networks(distilled: DistilledSet) -> list[str]:
     else:
         features = "feature_size(trunk)"
         lines.append(f"trunk = {_trunk(distilled)}")
+        if encoder.trains_from is not None:
+            lines.append(f'split_trunk(trunk, "{encoder.trains_from}")[0].requires_grad_(False)')
         trunk = "trunk, "
     dim = str(encoder.embed_dim or features)
     if encoder.scope == "heads" and distilled.image_standard is not None:

@@ -67,10 +67,8 @@ class Setting:
     Args:
         config: what to work on, as ``resolve`` gives it.
         progress: reports long-running work.
-        like: a distilled set whose text trunk and standardisation to use, instead of making them
-            from the data.
-        data_parallel: whether the ranks divide every batch of experts and of matching, instead of
-            dividing experts and trajectories.
+        like: a distilled set whose text trunk and standardisation to use, not those of the data.
+        data_parallel: whether the ranks divide every batch, instead of experts and trajectories.
         pairs: work on these, instead of those that the configuration names: what a caller has in
             memory, or decoded pixels or features with captions or text embeddings. Where texts are
             given, there is no text trunk.
@@ -231,14 +229,9 @@ class Setting:
         return FlatModel(self.model("flat"))
 
     def real_batch(self, generator: torch.Generator, size: int | None) -> tuple[Tensor, Tensor]:
-        """Drawn real pairs, each with one drawn caption.
+        """Drawn real pairs, each with one drawn caption, as both sides take them.
 
-        Args:
-            generator: draws them.
-            size: m, how many; default: as many as experts see at a time.
-
-        Returns:
-            What the trainable parts of the image and the text side take. Shapes: (m, …), (m, …)
+        By default, as many as experts see at a time. Shapes: (m, …), (m, …)
         """
         _, captions, inputs = self.drawn_real(generator, size)
         return inputs, self.real["train"].captions(captions, self.flat.model)

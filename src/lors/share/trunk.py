@@ -6,6 +6,8 @@ from pathlib import Path
 
 from lors.config import Config
 from lors.encoders.dual import Side
+from lors.encoders.image import image_trunk
+from lors.encoders.splitting import split_trunk
 from lors.evaluation.references import full_data_model
 from lors.files.artifacts import write_tensors
 from lors.setting import Setting
@@ -48,5 +50,9 @@ def write_image_trunk(setting: Setting, path: str | Path) -> None:
     check_image_trunk_file(setting.config, path)
     side = full_data_model(setting).image
     assert isinstance(side, Side)
-    weights = side[0].state_dict()
+    encoder, trunk = setting.config.encoder, side[0]
+    if encoder.trains_from is not None:  # with the layers before it, as they were
+        trunk = image_trunk(*encoder.trunk()).eval()
+        split_trunk(trunk, encoder.trains_from)[1].load_state_dict(side[0].state_dict())
+    weights = trunk.state_dict()
     write_tensors(Path(path), {name: t.cpu().contiguous() for name, t in weights.items()})
