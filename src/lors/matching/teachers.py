@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lors.data.shards import Features
 from lors.experts import experts_of
-from lors.files.artifacts import home
-from lors.files.cache import cached_array, fingerprint
+from lors.files.cache import fingerprint
 from lors.setting import Setting
 
 __all__ = ["Teachers", "noised"]
@@ -36,7 +36,7 @@ class Teachers:
         self._names = [
             fingerprint("teacher", origin, str(expert), str(late)) for expert in range(config.count)
         ]
-        self._seen: list[np.ndarray] = []
+        self._seen: list[Features] = []
 
     @torch.no_grad()
     def cosines(self, images: Tensor | np.ndarray, texts: Tensor) -> Tensor:
@@ -59,20 +59,12 @@ class Teachers:
             total.addmm_(u, each.embed_texts(texts).T)
         return total / len(self.networks)
 
-    def _all_images(self) -> list[np.ndarray]:
-        """The training images as each teacher embeds them, cached. Shape of each: (M, d)"""
+    def _all_images(self) -> list[Features]:
+        """The training images as each teacher embeds them. Shape of each: (M, d)"""
         if not self._seen:
-            self._seen = [self._embedded(number) for number in range(len(self.networks))]
+            named = zip(self.networks, self._names, strict=True)
+            self._seen = [self.setting.seen_by(network, name) for network, name in named]
         return self._seen
-
-    def _embedded(self, number: int) -> np.ndarray:
-        real, network = self.setting.real["train"], self.networks[number]
-
-        def embed() -> np.ndarray:
-            return real.embed_images(network).float().cpu().numpy()
-
-        path = home() / "features" / f"{self._names[number]}.npy"
-        return cached_array(path, embed, self.setting.progress)
 
 
 def noised(inputs: Tensor, deviation: float, generator: torch.Generator) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+import torch
 
 from lors.config import Config
 from lors.data import Decoded, Split, given_shapes
 from lors.data.shards import Features
-from lors.encoders.image import feature_size
+from lors.encoders import DualEncoder
 from lors.encoders.text import text_size, training_text
 from lors.setting import Setting
 
@@ -90,8 +92,19 @@ class MadeUpSetting(Setting):
     def features(self, name: str) -> Features:
         if self._trunk is None:
             return super().features(name)
-        rows = np.random.default_rng(1).standard_normal((DISTINCT, feature_size(self._trunk)))
-        return cast(Features, Noise(len(self.pairs.splits[name]), rows.astype(np.float32)))
+        size = self.config.encoder.size()
+        with torch.no_grad():  # of a whole trunk a vector, of the first part of one a map
+            shape = self._trunk(torch.zeros(1, 3, size, size, device=self.device)).shape[1:]
+        return self._noise(1, len(self.pairs.splits[name]), shape)
+
+    def seen_by(self, network: DualEncoder, name: str) -> Features:
+        real = self.real["train"]
+        width = network.embed_images(real.inputs(np.arange(1), network)).shape[1]
+        return self._noise(3, len(real), (width,))
+
+    def _noise(self, seed: int, count: int, shape: Sequence[int]) -> Features:
+        rows = np.random.default_rng(seed).standard_normal((DISTINCT, *shape))
+        return cast(Features, Noise(count, rows.astype(np.float32)))
 
     def texts(self, name: str) -> Features:
         training = training_text(self.text_trunk, self.config.encoder.scope)

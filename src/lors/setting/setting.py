@@ -32,6 +32,8 @@ from lors.encoders.given_text import GivenText
 from lors.encoders.image import feature_size, frozen_trunk, given_key, trunk_key
 from lors.encoders.own import check_network, network_key
 from lors.encoders.text import text_trunk_class, training_text
+from lors.files.artifacts import home
+from lors.files.cache import cached_array
 from lors.losses import LOSSES
 from lors.sets.distilled import DistilledSet
 from lors.sets.synthetic import SyntheticPairs
@@ -69,9 +71,8 @@ class Setting:
         progress: reports long-running work.
         like: a distilled set whose text trunk and standardisation to use, not those of the data.
         data_parallel: whether the ranks divide every batch, instead of experts and trajectories.
-        pairs: work on these, instead of those that the configuration names: what a caller has in
-            memory, or decoded pixels or features with captions or text embeddings. Where texts are
-            given, there is no text trunk.
+        pairs: work on these, not on those that the configuration names: what a caller has in
+            memory, or decoded. Where texts are given, there is no text trunk.
     """
 
     def __init__(
@@ -206,6 +207,12 @@ class Setting:
             return split.images
         return cached_features(split, self._trunk, self.image_trunk, self.progress)
 
+    def seen_by(self, network: DualEncoder, name: str) -> Features:
+        """The training images as a network of that name embeds them, cached. Shape: (M, d)"""
+        path = home() / "features" / f"{name}.npy"
+        images = self.real["train"].embed_images
+        return cached_array(path, lambda: images(network).float().cpu().numpy(), self.progress)
+
     def texts(self, name: str) -> Features:
         """The captions of a split as embeddings, or as tokens where the text trunk trains."""
         split = self.pairs.splits[name]
@@ -240,8 +247,7 @@ class Setting:
         self, generator: torch.Generator, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, Tensor]:
         """The same pairs by number: images, captions, and what the image side takes of them."""
-        real = self.real["train"]
-        seed = draw_seed(generator)
+        real, seed = self.real["train"], draw_seed(generator)
         rng = np.random.default_rng(seed)
         size = min(size or self.config.experts.batch_size, len(real))
         images = rng.choice(len(real), size, replace=False)
@@ -272,14 +278,7 @@ class Setting:
         similarity: SimilarityConfig | None = None,
         captions: Sequence[str] = (),
     ) -> DistilledSet:
-        """Pack pairs with what is needed to train on them.
-
-        Args:
-            pairs: distilled or selected.
-            loss: the one to train with, if not the configuration's.
-            similarity: the kind they have, if not the configuration's.
-            captions: the real caption nearest to each text, if they are known.
-        """
+        """Pack pairs, perhaps with another loss or similarity, and their nearest real captions."""
         model, frozen = self.flat.model, self.frozen
         changes = {
             "loss": loss or self.config.loss,
