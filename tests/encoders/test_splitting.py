@@ -12,6 +12,7 @@ from lors.encoders.splitting import layer_names, split_trunk
 from lors.evaluation.protocol import measure
 from lors.experts import experts_of
 from lors.runs.pipeline import run
+from lors.runs.plan import plan
 from lors.sets.distilled import DistilledSet
 from lors.setting import Setting, setting_of
 from lors.share.retriever import Retriever
@@ -119,6 +120,12 @@ def test_experts_of_another_part_are_others(weights: Path) -> None:
         for more in ([], ["encoder.trains_from=blocks.3"], ["encoder.trains_from=blocks.5"])
     }
     assert len(folders) == 3
+
+
+def test_a_plan_and_hindsight_know_the_part_that_trains(weights: Path) -> None:
+    changes = settings(weights, "encoder.trains_from=blocks.5", "matching.kind=hindsight")
+    found = plan(load_config("tiny", changes))
+    assert found.parameters == setting_with(weights, "encoder.trains_from=blocks.5").flat.sides
 
 
 def test_a_run_through_part_of_a_trunk_to_a_retriever(weights: Path, tmp_path: Path) -> None:
