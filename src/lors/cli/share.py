@@ -60,7 +60,8 @@ def import_(
         raise InputError(f"there is no file {str(missing[0])!r}" if missing else "give a file")
     load_config(like, changes)  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.share.importing import holds_experts, import_experts, import_set
+        from lors.share.importing import import_set
+        from lors.share.importing_experts import holds_experts, import_experts
 
         display.doing(PREPARING)
         beside = sources[0].resolve()
