@@ -48,6 +48,14 @@ def test_the_page_holds_the_tables_of_the_records(protocol: str, script: dict[st
     assert script["table"](records, *script["GALLERIES"][protocol]) in page
 
 
+def test_no_page_says_anything_but_its_records(script: dict[str, Any]) -> None:
+    """Of the leaderboard, the controls and every method."""
+    pages = script["pages"]()
+    assert {"leaderboard.md", "controls.md", "lors.md"} <= {path.name for path in pages}
+    for path, page in pages.items():
+        assert path.read_text("utf-8") == page, path
+
+
 @pytest.mark.parametrize(("protocol", "name"), TABLES.items())
 def test_records_are_of_cells_of_the_table_and_within_its_storage(
     protocol: str, name: str, script: dict[str, Any]
