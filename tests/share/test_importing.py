@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 import lors
+from lors.cli import app
 from lors.config import load_config
 from lors.encoders.image import CLIP_PIXELS
 from lors.experts import experts_of
@@ -245,6 +247,19 @@ def test_experts_are_imported_and_used(trained: Setting, tmp_path: Path) -> None
         store.learned(0)
     with pytest.raises(InputError, match="there already"):
         lors.import_experts(tmp_path, "tiny", tmp_path / "ours", LIKE[1])
+
+
+def test_the_command_that_is_told_uses_the_experts(trained: Setting, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    published_buffers(trained, theirs)
+    words = ["import", str(theirs), *LIKE[1], "--like", "tiny", "--out", str(ours)]
+    told = CliRunner().invoke(app, words).output.partition("lors distill tiny ")[2]
+    config = load_config("tiny", "".join(told.splitlines()).split())
+    assert config.experts.count == 2
+    before = (ours / "expert-001.safetensors").read_bytes()
+    assert experts_of(setting_of(config)).missing(2) == []
+    assert (ours / "expert-001.safetensors").read_bytes() == before
 
 
 def test_experts_of_another_network_are_refused(trained: Setting, tmp_path: Path) -> None:

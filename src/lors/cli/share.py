@@ -60,7 +60,7 @@ def import_(
         raise InputError(f"there is no file {str(missing[0])!r}" if missing else "give a file")
     load_config(like, changes)  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.share.importing import import_set
+        from lors.share.importing import import_set, unless_said
         from lors.share.importing_experts import holds_experts, import_experts
 
         display.doing(PREPARING)
@@ -80,7 +80,8 @@ def import_(
         known = 0
         while store.path(known).exists():
             known += 1
-        words = [*changes, f"experts.folder={out}", f"experts.count={known}"]
+        read_as = [f"{name}={str(value).lower()}" for name, value in unless_said(changes).items()]
+        words = [*changes, *read_as, f"experts.folder={out}", f"experts.count={known}"]
         line = f"lors distill {like} {' '.join(words)}"
         console.print(escape(line), soft_wrap=True, highlight=False)
         return
