@@ -111,15 +111,16 @@ def test_images_go_into_the_trunk_as_they_are(ours: lors.DistilledSet, theirs: P
     torch.testing.assert_close(seen, (1 - mean) / std)
 
 
-def test_how_inputs_were_treated_can_be_said(theirs: Path) -> None:
+def test_how_pixels_were_normalised_can_be_said(theirs: Path) -> None:
     preset, changes = LIKE
-    said = [*changes, "encoder.normalisation=trunk", "encoder.standardise=true"]
-    found = lors.import_set(theirs, preset, said)
-    assert (found.config.encoder.normalisation, found.config.encoder.standardise) == ("trunk", True)
+    found = lors.import_set(theirs, preset, [*changes, "encoder.normalisation=trunk"])
     model = setting_of(found.config, like=found).model("any")
+    assert found.config.encoder.normalisation == "trunk"
     assert {"mean": found.mean, "std": found.std} == {"mean": model.mean, "std": model.std}
     assert found.mean != CLIP_PIXELS["mean"]
     assert torch.equal(found.images_for(model), found.images)
+    with pytest.raises(InputError, match=r"leave out encoder\.standardise"):
+        lors.import_set(theirs, preset, {"encoder.text_dim": 12, "encoder.standardise": True})
 
 
 def test_images_that_may_not_be_normalised_are_told(tmp_path: Path) -> None:

@@ -37,12 +37,9 @@ from lors.setting import Setting, resolve, setting_of
 from lors.system.errors import InputError, printable
 from lors.system.progress import Progress, Silent
 
-__all__ = ["Changes", "import_set", "is_foreign", "unless_said"]
+__all__ = ["Changes", "import_set", "inputs_of", "is_foreign"]
 
 Changes = Sequence[str] | Mapping[str, Any]
-
-INPUTS: Mapping[str, Any] = {"encoder.standardise": False, "encoder.normalisation": "clip"}
-"""How the published codes treat images and embeddings."""
 
 
 def is_foreign(path: Path) -> bool:
@@ -65,9 +62,9 @@ def import_set(
 
     A file of theirs is a pickle. It is opened here and nowhere else in lors: its content is checked
     first, and nothing but tensors is made of it; no code in it runs. What it does not say comes
-    from the configuration: data, encoders, loss and protocol. Its networks normalise pixels by
-    CLIP's mean and deviation and do not standardise embeddings, unless ``overrides`` say otherwise;
-    the loss is the published code's.
+    from the configuration: data, encoders, loss and protocol. Its networks do not standardise
+    embeddings, and normalise pixels by CLIP's mean and deviation, unless ``overrides`` name another
+    ``encoder.normalisation``; the loss is the published code's.
 
     >>> import lors
     >>> numbers = {"image": torch.rand(6, 3, 16, 16), "text": torch.rand(6, 16),
@@ -161,7 +158,7 @@ def _like(
     found = {
         "loss": published_loss(config.loss, similarity.kind),
         "similarity": similarity.model_dump(mode="json"),
-        **unless_said(overrides),
+        **inputs_of(config, overrides),
         "encoder.image_size": pairs.images.shape[-1],
         "distill.budget": math.ceil(pairs.storage()),
         "selection.kind": None,
@@ -170,10 +167,20 @@ def _like(
     return resolve(load_config(config.model_dump(mode="json"), found))
 
 
-def unless_said(overrides: Changes) -> dict[str, Any]:
-    """How the published codes treat their inputs, less what the user says about it."""
+def inputs_of(config: Config, overrides: Changes) -> dict[str, Any]:
+    """How networks take images and embeddings: as in the published codes, unless the user says.
+
+    Raises:
+        InputError: embeddings should be standardised, which theirs never are.
+    """
     said = {each.partition("=")[0].strip() for each in overrides}
-    return {name: value for name, value in INPUTS.items() if name not in said}
+    if "encoder.standardise" in said and config.encoder.standardise:
+        raise InputError(
+            "published sets and experts are of embeddings as they are: leave out "
+            "encoder.standardise=true"
+        )
+    normalised = config.encoder.normalisation if "encoder.normalisation" in said else "clip"
+    return {"encoder.standardise": False, "encoder.normalisation": normalised}
 
 
 def _normalised_by(config: Config) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -10,7 +10,7 @@ from lors.config import load_config
 from lors.experts import TrajectoryStore, store_of
 from lors.files.published import IMAGES, TEXTS, published_experts
 from lors.setting import setting_of
-from lors.share.importing import Changes, unless_said
+from lors.share.importing import Changes, inputs_of
 from lors.system.errors import InputError
 from lors.system.progress import Progress, Silent
 
@@ -53,11 +53,11 @@ def import_experts(
     """
     progress, out = progress or Silent(), Path(out)
     files = buffers(source)
-    found = {**unless_said(overrides), "experts.folder": str(out)}
-    given = load_config(like, overrides).model_dump(mode="json")
+    given = load_config(like, overrides)
+    found = {**inputs_of(given, overrides), "experts.folder": str(out)}
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{str(out)!r} is there already: choose another --out, or delete it")
-    setting = setting_of(load_config(given, found), progress)
+    setting = setting_of(load_config(given.model_dump(mode="json"), found), progress)
     store, sides = store_of(setting), setting.flat.model.sides()
     shapes = [[tuple(p.shape) for p in side] for side in sides]
     number = 0
