@@ -3,6 +3,7 @@
     python benchmarks/leaderboard.py                                                 # the tables
     python benchmarks/leaderboard.py --add features runs/compare-leaderboard-small   # new runs too
     python benchmarks/leaderboard.py --add controls runs/compare-leaderboard-small   # --controls
+    python benchmarks/leaderboard.py --add controls-pixels runs/compare-leaderboard-pixels-small
 
 A record is one run, as ``lors compare`` writes it. Added records replace those of the same method,
 size and seed. The tables are written into the pages, each below a line that names it.
@@ -39,10 +40,10 @@ PROTOCOLS = {
 """What each compares, and what the full data reaches there."""
 GALLERIES = dict.fromkeys(PROTOCOLS, (1000, 5)) | {"image": (250, 5)}
 """How many test images there are, and captions of each."""
-FULL_DATA = FOLDER / "controls.json"
-"""What the full data reaches in the comparison with controls, alone and taught."""
-CONTROLS = "controls"
-"""The records of the first protocol with its controls; a page of its own has their tables."""
+CONTROLS = ("controls", "controls-pixels")
+"""Records of the first two protocols with their controls; a page of its own has their tables.
+
+A JSON file beside each says what the full data reaches in that comparison, alone and taught."""
 SIZES = ("100 pairs", "200 pairs", "500 pairs")
 
 COSTS = {"storage": ("storage", 0), "seconds": ("seconds", 0), "peak GB": ("gigabytes", 1)}
@@ -57,12 +58,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.add:
         protocol, comparison = arguments.add
-        if protocol not in (known := (*PROTOCOLS, CONTROLS)):
+        if protocol not in (known := (*PROTOCOLS, *CONTROLS)):
             parser.error(f"PROTOCOL is one of {', '.join(known)}")
         add(FOLDER / f"{protocol}.csv", Path(comparison) / "results.csv")
-        if protocol == CONTROLS:
+        if protocol in CONTROLS:
             found = json.loads((Path(comparison) / "results.json").read_text("utf-8"))
-            FULL_DATA.write_text(json.dumps(found["full_data"], indent=2) + "\n", "utf-8")
+            full = json.dumps(found["full_data"], indent=2)
+            (FOLDER / f"{protocol}.json").write_text(f"{full}\n", "utf-8")
     for path, page in pages().items():
         path.write_text(page, "utf-8")
 
@@ -73,7 +75,10 @@ def pages() -> dict[Path, str]:
     board = PAGE.read_text("utf-8")
     for protocol, found in records.items():
         board = _below(f"<!-- {protocol} -->", table(found, *GALLERIES[protocol]), board)
-    made = {PAGE: board, CONTROLS_PAGE: _controls(CONTROLS_PAGE.read_text("utf-8"))}
+    controls = CONTROLS_PAGE.read_text("utf-8")
+    for name in CONTROLS:
+        controls = _controls(name, controls)
+    made = {PAGE: board, CONTROLS_PAGE: controls}
     for path in sorted(METHODS.glob("*.md")):
         page = path.read_text("utf-8")
         for label in re.findall(r"<!-- measured: (.*) -->", page):
@@ -87,12 +92,12 @@ def _below(line: str, made: str, page: str) -> str:
     return re.sub(rf"({re.escape(line)}\n)(\|.*\n)*", lambda found: f"{found[1]}{made}\n", page)
 
 
-def _controls(page: str) -> str:
-    """The page of controls with its two tables, as soon as there are records."""
-    path = FOLDER / f"{CONTROLS}.csv"
+def _controls(name: str, page: str) -> str:
+    """The page of controls with the two tables of one protocol, as soon as there are records."""
+    path = FOLDER / f"{name}.csv"
     if not path.is_file():
         return page
-    records, (full,) = read(path), json.loads(FULL_DATA.read_text("utf-8"))
+    records, (full,) = read(path), json.loads(path.with_suffix(".json").read_text("utf-8"))
     size, cells = SIZES[0], _cells(records)
     methods = sorted(cells, key=lambda method: -_rank(cells[method], [size]))
     labels = ["as made", *CONTROL_LABELS.values()]
@@ -112,10 +117,10 @@ def _controls(page: str) -> str:
         for row, runs in found.items()
         if (mean := _entry(runs).mean) is not None
     }
-    page = _below("<!-- recalls -->", markdown_table(lines), page)
+    page = _below(f"<!-- recalls: {name} -->", markdown_table(lines), page)
     plain, taught = (Recalls.model_validate(full[name]).mean.mean for name in ("recall", "taught"))
     left = remaining_lines(means, [size], methods, {size: (plain, taught)})
-    return _below("<!-- remaining -->", markdown_table(left), page)
+    return _below(f"<!-- remaining: {name} -->", markdown_table(left), page)
 
 
 def measured(label: str, records: dict[str, list[Record]]) -> str:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from lors.sets.loading import ClipLoss
     from lors.sets.synthetic import SyntheticPairs
     from lors.setting import Setting
-    from lors.share.importing import import_experts, import_set
+    from lors.share.importing import import_set
+    from lors.share.importing_experts import import_experts
     from lors.share.judging import judge
     from lors.share.load import load
     from lors.share.published import export_published
@@ -106,7 +107,7 @@ _HOMES = {
     "evaluate_set": "evaluation.evaluate",
     "export_published": "share.published",
     "image_trunk": "encoders.own_by_name",
-    "import_experts": "share.importing",
+    "import_experts": "share.importing_experts",
     "import_set": "share.importing",
     "judge": "share.judging",
     "load": "share.load",

@@ -44,6 +44,9 @@ def test_canonical_heads_find_uncorrelated_directions_of_falling_correlation() -
     between = correlations[:3, 3:]
     np.testing.assert_allclose(between, np.diag(between.diagonal()), atol=1e-6)
     assert (np.diff(between.diagonal()) < 0).all()
+    bases = [np.linalg.qr((part - part.mean(0)).numpy())[0] for part in pairs]
+    best = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[:3]  # no pair has more
+    np.testing.assert_allclose(between.diagonal(), best, atol=1e-6)
 
 
 def test_heads_have_the_storage_of_the_budget_and_beat_what_is_drawn() -> None:

@@ -48,6 +48,27 @@ def test_clusters_are_the_groups_and_centroids_their_means() -> None:
         assert pair == members[distances.argmin()]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_any_pairs_are_those_of_the_plain_algorithm(seed: int) -> None:
+    """Every distance by itself, until nothing changes; then each mean takes its nearest pair."""
+    rng = np.random.default_rng(seed)
+    images, texts = (rng.standard_normal((40, 3)).astype(np.float32) for _ in range(2))
+    candidates = Candidates(images, texts, np.arange(40), chunk=7)
+    found = k_means(candidates, 5, Drawn([0, 1, 2, 3, 4]))
+    joint = np.stack([candidates.row(pair) for pair in range(40)]).astype(np.float64)
+    means, before = joint[:5].copy(), np.full(40, -1)
+    while True:
+        apart = np.array([[np.square(pair - mean).sum() for mean in means] for pair in joint])
+        members = apart.argmin(1)
+        if (members == before).all():
+            break
+        before = members
+        means = np.stack([joint[members == each].mean(0) for each in range(5)])
+    np.testing.assert_allclose(found.centroids, means, atol=1e-4)
+    assert found.members.tolist() == members.tolist()
+    assert found.nearest.tolist() == apart.argmin(0).tolist()
+
+
 def test_as_many_clusters_as_pairs_are_the_pairs() -> None:
     images, texts, _ = groups()
     found = k_means(Candidates(images, texts, np.arange(30)), 30, np.random.default_rng(0))

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 import lors
+from lors.cli import app
 from lors.config import load_config
 from lors.encoders.image import CLIP_PIXELS
 from lors.experts import experts_of
@@ -19,7 +21,18 @@ from lors.runs.card import card
 from lors.setting import Setting, setting_of
 from lors.similarity import LowRank
 from lors.system.errors import InputError
+from lors.system.progress import Silent
 from tests.published import LIKE, full, low_rank, numbers, written
+
+
+class Told(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +111,35 @@ def test_images_go_into_the_trunk_as_they_are(ours: lors.DistilledSet, theirs: P
     torch.testing.assert_close(seen, (1 - mean) / std)
 
 
+def test_how_pixels_were_normalised_can_be_said(theirs: Path) -> None:
+    preset, changes = LIKE
+    found = lors.import_set(theirs, preset, [*changes, "encoder.normalisation=trunk"])
+    model = setting_of(found.config, like=found).model("any")
+    assert found.config.encoder.normalisation == "trunk"
+    assert {"mean": found.mean, "std": found.std} == {"mean": model.mean, "std": model.std}
+    assert found.mean != CLIP_PIXELS["mean"]
+    assert torch.equal(found.images_for(model), found.images)
+    with pytest.raises(InputError, match=r"leave out encoder\.standardise"):
+        lors.import_set(theirs, preset, {"encoder.text_dim": 12, "encoder.standardise": True})
+
+
+def test_images_that_may_not_be_normalised_are_told(tmp_path: Path) -> None:
+    told = Told()
+    raw = {**low_rank(), "image": numbers(6, 3, 16, 16).sigmoid()}
+    lors.import_set(written(tmp_path / "raw.pt", raw), *LIKE, progress=told)
+    assert "may not have been normalised" in " ".join(told.said)
+    told.said.clear()
+    lors.import_set(written(tmp_path / "theirs.pt", low_rank()), *LIKE, progress=told)
+    assert told.said == []
+
+
 def test_subsets_are_imported_together(tmp_path: Path) -> None:
     parts = [written(tmp_path / f"distilled_{i}_9.pt", full(3 + i, seed=30 * i)) for i in (0, 1)]
     found = lors.import_set(parts, *LIKE)
     assert (len(found), found.config.similarity.kind) == (7, "full")
     assert found.imported == "distilled_0_9.pt … distilled_1_9.pt"
+    with pytest.raises(InputError, match="give each subset once"):
+        lors.import_set([*parts, parts[0]], *LIKE)
     other = written(tmp_path / "other.pt", {**full(), "text": numbers(6, 11)})
     with pytest.raises(InputError, match="not subsets of one set"):
         lors.import_set([parts[0], other], *LIKE)
@@ -211,6 +248,19 @@ def test_experts_are_imported_and_used(trained: Setting, tmp_path: Path) -> None
         store.learned(0)
     with pytest.raises(InputError, match="there already"):
         lors.import_experts(tmp_path, "tiny", tmp_path / "ours", LIKE[1])
+
+
+def test_the_command_that_is_told_uses_the_experts(trained: Setting, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    published_buffers(trained, theirs)
+    words = ["import", str(theirs), *LIKE[1], "--like", "tiny", "--out", str(ours)]
+    told = CliRunner().invoke(app, words).output.partition("lors distill tiny ")[2]
+    config = load_config("tiny", "".join(told.splitlines()).split())
+    assert config.experts.count == 2
+    before = (ours / "expert-001.safetensors").read_bytes()
+    assert experts_of(setting_of(config)).missing(2) == []
+    assert (ours / "expert-001.safetensors").read_bytes() == before
 
 
 def test_experts_of_another_network_are_refused(trained: Setting, tmp_path: Path) -> None:

@@ -99,6 +99,21 @@ def test_several_files_need_to_be_like_something(tmp_path: Path) -> None:
         lors.judge(parts)
     found = lors.judge(parts, "tiny", QUICK, references=False)
     assert found.distilled.pairs == 6
+    words = [*map(str, parts), *QUICK, "--like", "tiny", "--no-references"]
+    shown = CliRunner().invoke(app, ["evaluate", *words])
+    assert str(found.distilled.recall.mean) in shown.output
+    gone = CliRunner().invoke(app, ["evaluate", str(parts[0]), "gone.pt", "--like", "tiny"])
+    assert "there is no set 'gone.pt'" in str(gone.exception)
+
+
+@pytest.mark.parametrize("part", ["syn_lr_img", "similarity_mat"])
+def test_networks_that_diverge_are_told(part: str, tmp_path: Path) -> None:
+    huge = {**full(), "similarity_params": [1e20 * torch.eye(6)]}
+    huge["similarity_mat"] = huge["similarity_params"][0]
+    bad = {**low_rank(), part: torch.tensor(1e30)} if part == "syn_lr_img" else huge
+    found = lors.judge(written(tmp_path / "bad.pt", bad), "tiny", QUICK, references=False)
+    assert found.distilled.mean == 0
+    assert found.distilled.note.endswith("; 2 of 2 networks diverged")
 
 
 def test_the_commands_import_judge_and_export(

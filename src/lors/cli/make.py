@@ -166,7 +166,7 @@ def evaluate(
         typer.Argument(
             metavar="SET",
             help="A distilled set (.safetensors) or a run directory; with --like, a set that "
-            "another project published.",
+            "another project published, or the files of its subsets one after the other.",
         ),
     ],
     overrides: Changes = None,
@@ -194,19 +194,21 @@ def evaluate(
     once and kept. Data, encoders and protocol are those saved in the set unless overridden, e.g.
     data.root=/elsewhere evaluate.seeds=10.
     """
-    changes = list(overrides or ())
+    words = overrides or ()
+    sources = [distilled, *(Path(word) for word in words if "=" not in word)]
+    changes = [word for word in words if "=" in word]
     if image_trunk is not None:
         changes += [f"encoder.image={image_trunk}", "encoder.image_weights=none"]
     if image_weights is not None:
         changes.append(f"encoder.image_weights={image_weights}")
-    if not distilled.exists():
-        raise InputError(f"there is no set {str(distilled)!r}")
+    if missing := [source for source in sources if not source.exists()]:
+        raise InputError(f"there is no set {str(missing[0])!r}")
     with Display(LOADING) as display:
         from lors.share.judging import judge
 
         display.doing(PREPARING)
         results = judge(
-            distilled,
+            distilled if len(sources) == 1 else sources,
             like,
             changes,
             references=references,

@@ -58,14 +58,16 @@ def import_(
     missing = [path for path in sources if not path.exists()]
     if missing or not sources:
         raise InputError(f"there is no file {str(missing[0])!r}" if missing else "give a file")
-    load_config(like, changes)  # a mistake shows before PyTorch is loaded
+    settings = load_config(like, changes)  # a mistake shows before PyTorch is loaded
     with Display(LOADING) as display:
-        from lors.share.importing import holds_experts, import_experts, import_set
+        from lors.share.importing import import_set, inputs_of
+        from lors.share.importing_experts import holds_experts, import_experts
 
         display.doing(PREPARING)
         beside = sources[0].resolve()
         if holds_experts(sources[0]):
             out = out or beside.parent / "experts"
+            inputs = inputs_of(settings, changes)
             store = import_experts(sources, like, out, changes, progress=display)
         else:
             out = out or beside.with_suffix(".safetensors")
@@ -79,7 +81,8 @@ def import_(
         known = 0
         while store.path(known).exists():
             known += 1
-        words = [*changes, f"experts.folder={out}", f"experts.count={known}"]
+        read_as = [f"{name}={str(each).lower()}" for name, each in inputs.items()]
+        words = [*changes, *read_as, f"experts.folder={out}", f"experts.count={known}"]
         line = f"lors distill {like} {' '.join(words)}"
         console.print(escape(line), soft_wrap=True, highlight=False)
         return

@@ -48,12 +48,14 @@ class Outcome:
         chosen: test recall at the epoch with the best validation recall.
         val: that best validation recall, as the mean of six.
         legacy: test recall at the epoch with the best *test* recall, the literature's habit.
+        diverged: whether its parameters ended as no finite numbers, which retrieve nothing.
     """
 
     last: Recall
     chosen: Recall
     val: float
     legacy: Recall | None = None
+    diverged: bool = False
 
     @classmethod
     def restore(cls, values: dict[str, Any]) -> Outcome:
@@ -186,7 +188,9 @@ def outcome(
     every = [_at(model, theta, test) for theta in thetas] if legacy else []
     last = _at(model, thetas[-1], test)
     chosen = last if best == len(thetas) - 1 else _at(model, thetas[best], test)
-    return Outcome(last, chosen, recall_on_val, max(every, key=lambda r: r.mean, default=None))
+    best_on_test = max(every, key=lambda r: r.mean, default=None)
+    diverged = not bool(thetas[-1].isfinite().all())
+    return Outcome(last, chosen, recall_on_val, best_on_test, diverged)
 
 
 def _at(model: DualEncoder, theta: Tensor, split: EncodedSplit) -> Recall:

@@ -79,6 +79,8 @@ def row_of(
     note: str = "",
 ) -> Row:
     """What networks of a setting reached on its test split, as a row of results."""
+    if diverged := sum(each.diverged for each in reached):
+        note += f"; {diverged} of {len(reached)} networks diverged"
     return Row(
         pairs=pairs,
         storage=pairs if storage is None else storage,

@@ -59,7 +59,7 @@ def unpublished(
 
     Raises:
         InputError: α is not known or does not fit, S does not fit its factors, or subsets are of
-            different sizes.
+            different sizes or given twice.
     """
     first = files[0]
     for other in files[1:]:
@@ -68,6 +68,9 @@ def unpublished(
             other.texts.shape[1:],
         ):
             raise InputError("these files are not subsets of one set: their pairs have other sizes")
+    for number, each in enumerate(files):
+        if any(torch.equal(each.images, other.images) for other in files[:number]):
+            raise InputError("two of these files hold the same images: give each subset once")
     images = torch.cat([each.images for each in files])
     texts = torch.cat([each.texts for each in files]).to(images.dtype)
     if len(files) == 1 and len(first.factors) == 3:

@@ -1,4 +1,4 @@
-"""Sets and experts that other projects publish, read into ours."""
+"""Sets that other projects publish, read into ours."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ from lors.data.captions import worded
 from lors.data.decoded import cached_images
 from lors.encoders import EncodedSplit, TextTrunk, build_text_trunk
 from lors.encoders.features import of_pixels
-from lors.encoders.image import CLIP_PIXELS, frozen_trunk, trunk_key
+from lors.encoders.image import (
+    CLIP_PIXELS,
+    frozen_trunk,
+    image_trunk,
+    normalisation,
+    trunk_key,
+)
 from lors.encoders.text import text_trunk_class, training_text
 from lors.evaluation.tuning import tune, with_rates
-from lors.experts import TrajectoryStore, store_of
-from lors.files.published import IMAGES, TEXTS, published_experts, read_published_set
+from lors.files.published import read_published_set
 from lors.sets.checks import check_sizes
 from lors.sets.distilled import DistilledSet
 from lors.sets.published import published_loss, unpublished
@@ -32,7 +37,7 @@ from lors.setting import Setting, resolve, setting_of
 from lors.system.errors import InputError, printable
 from lors.system.progress import Progress, Silent
 
-__all__ = ["holds_experts", "import_experts", "import_set", "is_foreign"]
+__all__ = ["Changes", "import_set", "inputs_of", "is_foreign"]
 
 Changes = Sequence[str] | Mapping[str, Any]
 
@@ -57,8 +62,9 @@ def import_set(
 
     A file of theirs is a pickle. It is opened here and nowhere else in lors: its content is checked
     first, and nothing but tensors is made of it; no code in it runs. What it does not say comes
-    from the configuration: data, encoders, loss and protocol. Its networks normalise pixels by
-    CLIP's mean and deviation and do not standardise embeddings; the loss is the published code's.
+    from the configuration: data, encoders, loss and protocol. Its networks do not standardise
+    embeddings, and normalise pixels by CLIP's mean and deviation, unless ``overrides`` name another
+    ``encoder.normalisation``; the loss is the published code's.
 
     >>> import lors
     >>> numbers = {"image": torch.rand(6, 3, 16, 16), "text": torch.rand(6, 16),
@@ -118,13 +124,19 @@ def _published_set(
             "a published set holds pixels and embeddings of captions: choose a configuration in "
             "space pixels and scope image or heads"
         )
+    if pairs.images.min() >= 0:
+        progress.say(
+            "No number of its images is below 0, so they may not have been normalised: they go "
+            "into the trunk as they are, and recalls mean little if the set was made otherwise."
+        )
     name = paths[0].name if len(paths) == 1 else f"{paths[0].name} … {paths[-1].name}"
+    mean, std = _normalised_by(config)
     made = DistilledSet(
         pairs,
         config,
         _text_trunk(config, progress),
-        CLIP_PIXELS["mean"],
-        CLIP_PIXELS["std"],
+        mean,
+        std,
         trunk_key(*encoder.trunk()),
         imported=printable(name),
     )
@@ -146,14 +158,37 @@ def _like(
     found = {
         "loss": published_loss(config.loss, similarity.kind),
         "similarity": similarity.model_dump(mode="json"),
-        "encoder.standardise": False,
-        "encoder.normalisation": "clip",
+        **inputs_of(config, overrides),
         "encoder.image_size": pairs.images.shape[-1],
         "distill.budget": math.ceil(pairs.storage()),
         "selection.kind": None,
         "trackers": [],
     }
     return resolve(load_config(config.model_dump(mode="json"), found))
+
+
+def inputs_of(config: Config, overrides: Changes) -> dict[str, Any]:
+    """How networks take images and embeddings: as in the published codes, unless the user says.
+
+    Raises:
+        InputError: embeddings should be standardised, which theirs never are.
+    """
+    said = {each.partition("=")[0].strip() for each in overrides}
+    if "encoder.standardise" in said and config.encoder.standardise:
+        raise InputError(
+            "published sets and experts are of embeddings as they are: leave out "
+            "encoder.standardise=true"
+        )
+    normalised = config.encoder.normalisation if "encoder.normalisation" in said else "clip"
+    return {"encoder.standardise": False, "encoder.normalisation": normalised}
+
+
+def _normalised_by(config: Config) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and deviation of pixels that a set's images are normalised by."""
+    encoder = config.encoder
+    if encoder.normalisation == "clip":
+        return CLIP_PIXELS["mean"], CLIP_PIXELS["std"]
+    return normalisation(image_trunk(*encoder.trunk()))
 
 
 def _text_trunk(config: Config, progress: Progress) -> TextTrunk:
@@ -216,84 +251,3 @@ def _tensors(setting: Setting, pixels: np.ndarray, captions: list[str]) -> tuple
     if not texts.is_floating_point():
         texts = model.text[0].embed_tokens(texts)  # type: ignore[index]
     return split.normalised(every, model), texts
-
-
-def import_experts(
-    source: str | Path | Sequence[str | Path],
-    like: str | Path | Mapping[str, Any],
-    out: str | Path,
-    overrides: Changes = (),
-    *,
-    progress: Progress | None = None,
-) -> TrajectoryStore:
-    """Experts of another project, into a folder that ``experts.folder`` can name.
-
-    The published files are pickles, and are opened as those of ``import_set``. They do not say what
-    they were trained on, or how: that it was as the configuration says is yours to know.
-
-    >>> plain = ["encoder.standardise=false", "encoder.normalisation=clip", "experts.epochs=2"]
-    >>> model = setting_of(lors.load_config("tiny", plain)).model("any")
-    >>> for side, part in zip(("img", "txt"), model.sides()):
-    ...     epochs = [[p.detach() + epoch for p in part] for epoch in range(3)]
-    ...     torch.save([epochs], f"{side}_replay_buffer_0.pt")
-    >>> store = import_experts("img_replay_buffer_0.pt", "tiny", "experts", plain)
-    >>> store.kept(0)
-    [0, 1, 2]
-
-    Args:
-        source: ``img_replay_buffer_K.pt``, whose partner ``txt_replay_buffer_K.pt`` lies beside it;
-            several of them; or their folder.
-        like: a preset, a YAML file or settings that they were trained with.
-        out: the folder to write; it must hold no experts yet.
-        overrides: changes to it, as ``"section.key=value"`` or by dotted name.
-        progress: reports long-running work.
-
-    Raises:
-        InputError: a file is none, its parameters are not those of the configuration's network, or
-            snapshots of an expert are the same.
-    """
-    progress, out = progress or Silent(), Path(out)
-    files = buffers(source)
-    found = {
-        "encoder.standardise": False,
-        "encoder.normalisation": "clip",
-        "experts.folder": str(out),
-    }
-    given = load_config(like, overrides).model_dump(mode="json")
-    if out.exists() and any(out.iterdir()):
-        raise InputError(f"{str(out)!r} is there already: choose another --out, or delete it")
-    setting = setting_of(load_config(given, found), progress)
-    store, sides = store_of(setting), setting.flat.model.sides()
-    shapes = [[tuple(p.shape) for p in side] for side in sides]
-    number = 0
-    for file in progress.track(files, "import experts", len(files)):
-        for theta in published_experts(file, (shapes[0], shapes[1]), setting.config.experts.epochs):
-            kept = theta if store.epochs is None else theta[list(store.epochs)]
-            store.write(number, kept, None)
-            number += 1
-    return store
-
-
-def holds_experts(path: Path) -> bool:
-    """Whether a path is of published experts rather than of a set."""
-    if path.is_dir():
-        return any(path.glob(f"{IMAGES}_*.pt"))
-    return path.name.startswith((IMAGES, TEXTS))
-
-
-def buffers(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files of the image side that are meant, in the order of their numbers."""
-    given = [source] if isinstance(source, (str, Path)) else list(source)
-    if not given:
-        raise InputError("give experts to import")
-    files: list[Path] = []
-    for path in map(Path, given):
-        files += path.glob(f"{IMAGES}_*.pt") if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{str(given[0])!r} holds no {IMAGES}_K.pt")
-
-    def number(path: Path) -> tuple[int, str]:
-        digits = path.stem.rpartition("_")[2]
-        return (int(digits) if digits.isdecimal() else 0, path.name)
-
-    return sorted(files, key=number)
