@@ -9,7 +9,7 @@ from torch import Tensor
 from lors.config import load_config
 from lors.encoders import DualEncoder
 from lors.evaluation.protocol import choose_epoch, snapshots
-from lors.evaluation.tuning import candidates, tune, with_rates
+from lors.evaluation.tuning import candidates, tune, val_recall, with_rates
 from lors.losses import LOSSES
 from lors.runs.folders import SET
 from lors.runs.pipeline import run
@@ -100,3 +100,20 @@ def test_pairs_with_other_rates_share_the_rest(setting: Setting) -> None:
     assert other.similarity is pairs.similarity
     assert other.images.data_ptr() == pairs.images.data_ptr()
     assert other.texts.data_ptr() == pairs.texts.data_ptr()
+
+
+def test_recall_during_a_run_is_of_the_last_epoch_or_of_the_one_to_be_chosen() -> None:
+    config = load_config("tiny", ["evaluate.checks=8", "distill.inner_rate=0.5"])
+    setting = setting_of(config)
+    pairs = with_rates(random_pairs(setting), (3.0, 3.0))
+    keys = (config.seed, "validation network")
+    thetas = snapshots(pairs, setting.model(*keys), setting.loss, config.evaluate, *keys)
+    model, val = setting.model("any"), setting.real["val"]
+    last = choose_epoch(model, thetas[-1:], val)[1]
+    best = choose_epoch(model, thetas, val)[1]
+    assert len(thetas) == 8
+    assert best > last
+    assert val_recall(setting, pairs) == last
+    chosen = config.distill.model_copy(update={"evaluate_epoch": "chosen"})
+    setting.config = setting.config.model_copy(update={"distill": chosen})
+    assert val_recall(setting, pairs) == best

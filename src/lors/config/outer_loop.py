@@ -103,6 +103,11 @@ class DistillConfig(Section):
         0,
         description="recall on val every so often; the best set is kept. 0: at the end only",
     )
+    evaluate_epoch: Literal["last", "chosen"] = Field(
+        "last",
+        description="recall on val is that of the last epoch of the protocol, or, as in the "
+        "evaluation at the end, of the best of evaluate.checks epochs",
+    )
     patience: Number = Field(
         0,
         description="end the run when recall on val has not risen for so many evaluations; 0: "

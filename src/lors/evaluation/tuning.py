@@ -89,8 +89,11 @@ def val_recall(setting: Setting, pairs: SyntheticPairs) -> float:
     """The validation recall that a set reaches, for use during distillation."""
     keys, config = (setting.config.seed, "validation network"), setting.config
     with explaining_memory(config, setting.device, "evaluate"):
-        model = train_on(pairs, setting.model(*keys), setting.loss, config.evaluate, *keys)
-        return measure(model, setting.real["val"]).mean
+        model, loss, protocol = setting.model(*keys), setting.loss, config.evaluate
+        if config.distill.evaluate_epoch == "chosen":
+            thetas = snapshots(pairs, model, loss, protocol, *keys)
+            return choose_epoch(model, thetas, setting.real["val"])[1]
+        return measure(train_on(pairs, model, loss, protocol, *keys), setting.real["val"]).mean
 
 
 def tune(
