@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
+from lors.config.names import MATCHERS
 from lors.distillation.loop import Distillation
+from lors.experts import train_expert
 from lors.matching import matcher_of
 from lors.matching.second_order import DERIVATIVES
 from lors.runs import checkpoints
@@ -35,6 +37,7 @@ pytestmark = [
 
 HEADS = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
 MLP = [*HEADS, "encoder.image_head=mlp", "encoder.text_head=mlp"]
+AUTO = "{images: auto, texts: auto, similarity: auto, rates: auto}"
 IDENTITY = ["loss=nce", "similarity.kind=identity"]
 WAYS = [
     *(("exact", derivative) for derivative in DERIVATIVES),
@@ -46,6 +49,17 @@ CASES: dict[str, list[str]] = {
     "unrolled": [*MLP, "matching.gradient=unrolled"],
     "pixels": [],
     "linear heads": HEADS,
+    "automatic rates": [*MLP, f"distill.learning_rates={AUTO}"],
+    "adam": [
+        *MLP,
+        f"distill.learning_rates={AUTO}",
+        "distill.optimizer=adam",
+        "distill.averaging=0.9",
+    ],
+    "trajectories": [*MLP, "distill.trajectories=2"],
+    "dropout": ["encoder.text_head=mlp-published"],
+    "augmented": ["data.augment=true"],
+    "heads in pixels": ["encoder.scope=heads", "encoder.image_head=linear"],
     "blend": [*MLP, "matching.blend=0.5"],
     "phases": [*MLP, "matching.phases=[{max_start_epoch: 1}, {max_start_epoch: 2}]"],
     "gradient": [*MLP, *IDENTITY, "matching.kind=gradient"],
@@ -120,6 +134,29 @@ def test_an_iteration_waits_twice_for_the_device_and_never_in_an_inner_step(
 @pytest.mark.parametrize("name", COMPARED)
 def test_another_device_learns_the_same(name: str, elsewhere: dict[str, Ran]) -> None:
     assert elsewhere[name].losses == pytest.approx(ran("cpu", CASES[name]).losses, rel=1e-4)
+
+
+def waits_in_training(batch_size: int) -> int:
+    """How often training an expert for an epoch waits for the device."""
+    setting = setting_of(load_config("tiny", [f"device={pretend.NAME}"]))
+    model, real = setting.model(0), setting.real["train"]
+    experts = setting.config.experts.model_copy(update={"batch_size": batch_size, "epochs": 1})
+    pretend.waits.clear()
+    list(train_expert(model, real, experts, setting.config.data, 0))
+    return sum(pretend.waits.values())
+
+
+def test_training_an_expert_waits_for_the_device_once_an_epoch_never_in_a_step(
+    another_process: ProcessPoolExecutor,
+) -> None:
+    """For its snapshots, of which the first is its start, and for what it learned."""
+    few, many = (another_process.submit(waits_in_training, size).result() for size in (100, 10))
+    assert few == many == 3
+
+
+def test_every_matcher_is_tried() -> None:
+    kinds = [load_config("tiny", overrides).matching.kind for overrides in CASES.values()]
+    assert set(kinds) == set(MATCHERS)
 
 
 def learned(devices: Sequence[str], file: Path) -> dict[str, Tensor]:

@@ -161,6 +161,9 @@ class ExpertsConfig(Section):
     text_rate: Rate | None = Field(
         None, description="of the text side; default: rate. A pretrained image trunk wants less"
     )
+    autocast: bool = Field(
+        False, description="their networks in bfloat16 where that is safe; θ stays in float32"
+    )
     seed: Seed = Field(0, description="of their starts and batches")
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from lors.config import EncoderConfig
+from lors.encoders.compiled import Compiler
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.own_parts import NETWORKS
-from lors.encoders.recompute import plain_attention, recompute_blocks
+from lors.encoders.recompute import recompute_blocks
 from lors.encoders.standard import Standard
 from lors.system.errors import InputError
 from lors.system.memory import in_pieces
-from lors.system.parallel import joined_rows, replicated
+from lors.system.parallel import joined_rows
 from lors.system.seeding import global_seed
 
-__all__ = ["DualEncoder", "FlatModel", "Frozen", "Side", "build_dual_encoder"]
+__all__ = ["DualEncoder", "Frozen", "Side", "build_dual_encoder"]
 
 CPU_PIECE = 16
 
@@ -66,7 +66,8 @@ class DualEncoder(nn.Module):
     matching and evaluation.
 
     Where ``divided`` is set, each rank gives its part of a batch and all get the logits of the
-    whole; a gradient in the parameters is then a part, to be summed over the ranks.
+    whole; a gradient in the parameters is then a part, to be summed over the ranks. ``compiler``,
+    if there is one, is for training steps.
 
     Args:
         image: the trainable part of the image side.
@@ -97,6 +98,7 @@ class DualEncoder(nn.Module):
         self.text_standard: nn.Module = text_standard or nn.Identity()
         self.mean, self.std = normalised_by
         self.divided = False
+        self.compiler: Compiler | None = None
         self.eval()
 
     def normalise(self, images: Tensor) -> Tensor:
@@ -151,6 +153,7 @@ class DualEncoder(nn.Module):
 
     def recompute(self) -> bool:
         """Compute activations again on the way back, from now on; False: it did so before."""
+        self.compiler = None  # compiled code keeps what it wants
         trunks = [_parts(side)[0] for side in (self.image, self.text)]
         return recompute_blocks(*trunks, *([] if self.trunk is None else [self.trunk]))
 
@@ -242,58 +245,3 @@ def _own_sides(
     if not pixels:
         return image, text, ((), ())
     return Side(image, nn.Identity()), text, part.normalised_by
-
-
-def _has_tied_tensors(model: nn.Module) -> bool:
-    """Whether a tensor has several names, which torch would look for at every call."""
-    for named in (model.named_parameters, model.named_buffers):
-        if len(list(named())) < len(list(named(remove_duplicate=False))):
-            return True
-    return False
-
-
-class FlatModel:
-    """A dual encoder as a pure function of one parameter vector θ = (θ_V, θ_T).
-
-    ``sides`` tells how many numbers of θ belong to each side, ``sizes`` to each weight tensor.
-
-    Args:
-        model: gives the architecture; its own weights are not touched.
-    """
-
-    def __init__(self, model: DualEncoder) -> None:
-        self.model = model
-        image, text = model.sides()
-        by_identity = {id(p): name for name, p in model.named_parameters()}
-        self._names = [by_identity[id(p)] for p in (*image, *text)]
-        self._shapes = [p.shape for p in (*image, *text)]
-        self._tied = _has_tied_tensors(model)
-        self.sizes = [p.numel() for p in (*image, *text)]
-        self.sides = (sum(p.numel() for p in image), sum(p.numel() for p in text))
-
-    def flatten(self, model: DualEncoder) -> Tensor:
-        """θ of a model of this architecture. Shape: (P,)"""
-        image, text = model.sides()
-        return torch.cat([p.detach().reshape(-1) for p in (*image, *text)])
-
-    def load(self, theta: Tensor, model: DualEncoder) -> None:
-        """Write θ into a model of this architecture."""
-        image, text = model.sides()
-        with torch.no_grad():
-            for p, part in zip((*image, *text), theta.split(self.sizes), strict=True):
-                p.copy_(part.view(p.shape))
-
-    def tensors(self, theta: Tensor) -> list[Tensor]:
-        """The weight tensors that θ strings together, those of the image side first."""
-        parts = zip(theta.split(self.sizes), self._shapes, strict=True)
-        return [part.view(shape) for part, shape in parts]
-
-    def __call__(self, theta: Tensor, inputs: Tensor, texts: Tensor) -> Tensor:
-        """Logits of θ on a batch, differentiable in all three. Shape: (m, m)"""
-        theta = replicated(theta) if self.model.divided else theta
-        values = dict(zip(self._names, self.tensors(theta), strict=True))
-        with plain_attention():
-            logits: Tensor = functional_call(
-                self.model, values, (inputs, texts), tie_weights=self._tied
-            )
-        return logits
