@@ -14,9 +14,11 @@ from lors.setting import setting_of
 from lors.system.errors import InputError
 from lors.training import Batch, sgd, train_step
 
+CONFIG = EncoderConfig(image="nf_resnet_tiny", image_size=16)
+
 
 def network(text_head: str = "linear") -> DualEncoder:
-    config = EncoderConfig(image="nf_resnet_tiny", image_size=16, text_head=text_head)
+    config = CONFIG.model_copy(update={"text_head": text_head})
     return build_dual_encoder(config, Frozen(text_dim=6), 0)
 
 
