@@ -57,7 +57,7 @@ CASES: dict[str, list[str]] = {
         "distill.averaging=0.9",
     ],
     "trajectories": [*MLP, "distill.trajectories=2"],
-    "dropout": ["encoder.text_head=mlp-published"],
+    "dropout": ["encoder.text_head=mlp-published", "matching.derivative=double"],
     "augmented": ["data.augment=true"],
     "heads in pixels": ["encoder.scope=heads", "encoder.image_head=linear"],
     "blend": [*MLP, "matching.blend=0.5"],
