@@ -16,9 +16,7 @@ import torch
 from torch import Tensor
 
 from lors.config import load_config
-from lors.config.names import MATCHERS
 from lors.distillation.loop import Distillation
-from lors.experts import train_expert
 from lors.matching import matcher_of
 from lors.matching.second_order import DERIVATIVES
 from lors.runs import checkpoints
@@ -134,29 +132,6 @@ def test_an_iteration_waits_twice_for_the_device_and_never_in_an_inner_step(
 @pytest.mark.parametrize("name", COMPARED)
 def test_another_device_learns_the_same(name: str, elsewhere: dict[str, Ran]) -> None:
     assert elsewhere[name].losses == pytest.approx(ran("cpu", CASES[name]).losses, rel=1e-4)
-
-
-def waits_in_training(batch_size: int) -> int:
-    """How often training an expert for an epoch waits for the device."""
-    setting = setting_of(load_config("tiny", [f"device={pretend.NAME}"]))
-    model, real = setting.model(0), setting.real["train"]
-    experts = setting.config.experts.model_copy(update={"batch_size": batch_size, "epochs": 1})
-    pretend.waits.clear()
-    list(train_expert(model, real, experts, setting.config.data, 0))
-    return sum(pretend.waits.values())
-
-
-def test_training_an_expert_waits_for_the_device_once_an_epoch_never_in_a_step(
-    another_process: ProcessPoolExecutor,
-) -> None:
-    """For its snapshots, of which the first is its start, and for what it learned."""
-    few, many = (another_process.submit(waits_in_training, size).result() for size in (100, 10))
-    assert few == many == 3
-
-
-def test_every_matcher_is_tried() -> None:
-    kinds = [load_config("tiny", overrides).matching.kind for overrides in CASES.values()]
-    assert set(kinds) == set(MATCHERS)
 
 
 def learned(devices: Sequence[str], file: Path) -> dict[str, Tensor]:
