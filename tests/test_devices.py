@@ -35,6 +35,7 @@ pytestmark = [
 
 HEADS = ["encoder.scope=heads", "encoder.space=features", "encoder.image_head=linear"]
 MLP = [*HEADS, "encoder.image_head=mlp", "encoder.text_head=mlp"]
+AUTO = "{images: auto, texts: auto, similarity: auto, rates: auto}"
 IDENTITY = ["loss=nce", "similarity.kind=identity"]
 WAYS = [
     *(("exact", derivative) for derivative in DERIVATIVES),
@@ -46,6 +47,17 @@ CASES: dict[str, list[str]] = {
     "unrolled": [*MLP, "matching.gradient=unrolled"],
     "pixels": [],
     "linear heads": HEADS,
+    "automatic rates": [*MLP, f"distill.learning_rates={AUTO}"],
+    "adam": [
+        *MLP,
+        f"distill.learning_rates={AUTO}",
+        "distill.optimizer=adam",
+        "distill.averaging=0.9",
+    ],
+    "trajectories": [*MLP, "distill.trajectories=2"],
+    "dropout": ["encoder.text_head=mlp-published", "matching.derivative=double"],
+    "augmented": ["data.augment=true"],
+    "heads in pixels": ["encoder.scope=heads", "encoder.image_head=linear"],
     "blend": [*MLP, "matching.blend=0.5"],
     "phases": [*MLP, "matching.phases=[{max_start_epoch: 1}, {max_start_epoch: 2}]"],
     "gradient": [*MLP, *IDENTITY, "matching.kind=gradient"],

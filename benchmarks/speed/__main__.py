@@ -1,6 +1,7 @@
 """Time lors against plain references, by turns in one process.
 
-"passes" is the cost in plain forward and backward passes of the same network on the same batch.
+"reference" is the published or the plain way, "floor" one plain forward and backward pass of the
+same network on the same batch, and "passes" a cost in such passes, per batch.
 """
 
 from __future__ import annotations
@@ -44,16 +45,18 @@ def table(title: str, lines: Sequence[Ratio]) -> Table:
     """One row per case."""
     right = [Column(name, justify="right") for name in ("ours", "reference", "times faster")]
     passes = any(line.passes is not None for line in lines)
-    columns = ("passes", "reference's passes") if passes else ()
+    columns = ("floor", "passes", "reference's passes") if passes else ()
     right += [Column(name, justify="right") for name in columns]
     rows = Table(Column("case"), *right, "", title=title, title_justify="left")
     for line in lines:
+        floor = "" if line.floor is None else f"{line.floor:.3g} s"
         costs = (line.passes, line.reference_passes) if passes else ()
         rows.add_row(
             line.case,
             f"{line.ours:.3g} s",
             f"{line.reference:.3g} s",
             f"{line.faster:.2f}",
+            *([floor] if passes else []),
             *("" if cost is None else f"{cost:.2f}" for cost in costs),
             ", ".join(f"{name} {value:.3g}" for name, value in line.more.items()),
         )

@@ -24,6 +24,7 @@ class Ratio:
         passes: what ours costs in plain forward and backward passes of the same network on the same
             batch, where there is a network.
         reference_passes: the same of the reference.
+        floor: seconds of that one pass.
         more: other figures, by name: an error, bytes, a speed.
     """
 
@@ -33,6 +34,7 @@ class Ratio:
     faster: float
     passes: float | None = None
     reference_passes: float | None = None
+    floor: float | None = None
     more: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -84,6 +86,7 @@ def ratio(
         paired_ratio(reference, ours),
         passes(ours),
         passes(reference),
+        None if floor is None else statistics.median(floor),
         dict(more),
     )
 

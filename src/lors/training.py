@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,6 +16,7 @@ from lors.encoders.dropout import drops
 from lors.losses import Loss
 from lors.system import ranks
 from lors.system.cores import check_wanted
+from lors.system.errors import out_of_memory
 from lors.system.memory import sparingly
 from lors.system.transfers import mark_step
 
@@ -55,22 +58,45 @@ def sgd(
     return SGD(groups, momentum=momentum, weight_decay=weight_decay)
 
 
-def train_step(model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss) -> Tensor:
+def train_step(
+    model: DualEncoder, optimizer: SGD, batch: Batch, loss: Loss, autocast: bool = False
+) -> Tensor:
     """One optimiser step; returns the logits before it. Shape: (m, m)
 
     A batch of a divided model holds this rank's part of the images and texts, and the whole S.
     Where memory runs out, activations are computed again instead of being kept: the same bits.
+
+    Args:
+        model: trained in place; by its compiler, if it has one that works.
+        optimizer: of its parameters.
+        batch: what to train on.
+        loss: the contrastive loss.
+        autocast: whether the network runs in bfloat16 where that is safe.
     """
     check_wanted()
 
-    def logits_and_gradients() -> Tensor:
+    def logits_and_gradients(forward: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         optimizer.zero_grad()
-        logits: Tensor = model(batch.inputs, batch.texts)
+        device = batch.similarity.device.type
+        with torch.autocast(device, torch.bfloat16) if autocast else nullcontext():
+            logits = forward(batch.inputs, batch.texts)
+        logits = logits.float() if autocast else logits
         loss(logits, batch.similarity).backward()
         return logits.detach()
 
+    def step() -> Tensor:
+        compiler = model.compiler
+        if compiler is not None and not model.divided and compiler.serves(model):
+            try:
+                return logits_and_gradients(partial(compiler, model))
+            except Exception as error:  # of many kinds, as many as there are compilers
+                if out_of_memory(error):
+                    raise
+                compiler.give_up(error)
+        return logits_and_gradients(model)
+
     alone = not model.divided and not drops(model)  # else ranks wait, or masks are drawn twice
-    logits = sparingly(logits_and_gradients, lambda: alone and model.recompute())
+    logits = sparingly(step, lambda: alone and model.recompute())
     if model.divided:
         ranks.all_reduce([p.grad for side in model.sides() for p in side if p.grad is not None])
     optimizer.step()

@@ -28,7 +28,8 @@ def test_the_protocol_is_sgd_with_momentum_decay_and_a_step_at_half_time(setting
     model, flat = setting.model(0), setting.flat
     theta = flat.flatten(model).requires_grad_()
     velocity = torch.zeros_like(theta)
-    sides = torch.cat([torch.full((n,), r) for n, r in zip(flat.sides, (0.05, 0.02), strict=True)])
+    rates = zip(flat.sides, (0.05, 0.02), strict=True)
+    sides = torch.cat([torch.full((n,), r) for n, r in rates]).to(theta)
     for epoch in range(4):
         loss = nce(flat(theta, pairs.images.detach(), pairs.texts.detach()))
         (g,) = torch.autograd.grad(loss, theta)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
+import pytest
 import torch
 
 from lors.config import load_config
@@ -11,6 +12,8 @@ from lors.experts import train_expert
 from lors.experts.of_setting import expert_origin
 from lors.losses import nce
 from lors.setting import Setting, setting_of
+from lors.system.errors import InputError
+from tests import devices
 
 
 def expert(setting: Setting, number: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -50,6 +53,20 @@ def test_one_epoch_is_plain_sgd_on_infonce_and_notes_what_was_learned(setting: S
         (g,) = torch.autograd.grad(nce(logits), theta)
         theta = (theta - config.rate * g).detach().requires_grad_()
     torch.testing.assert_close(trajectory[1], theta.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(devices.name() not in devices.AUTOCAST, reason="no mixed precision there")
+def test_experts_in_bfloat16_go_nearly_where_others_go(setting: Setting) -> None:
+    """Relative to how far they go; they are other experts, and are kept apart."""
+    mixed = setting_of(load_config("tiny", ["experts.autocast=true"]))
+    (theirs, _), (ours, _) = expert(setting, 0), expert(mixed, 0)
+    assert ours.dtype == torch.float32
+    off = (ours[-1] - theirs[-1]).norm() / (theirs[-1] - theirs[0]).norm()
+    assert 0 < off < devices.AUTOCAST[devices.name()]
+    assert expert_origin(mixed) != expert_origin(setting)
+    assert "autocast" not in expert_origin(setting)["experts"]
+    with pytest.raises(InputError, match="needs dtype=float32"):
+        load_config("tiny", ["experts.autocast=true", "dtype=float64"])
 
 
 def test_the_two_sides_can_have_rates_of_their_own(setting: Setting) -> None:

@@ -60,6 +60,11 @@ class Config(Section):
         description="compute activations of trunks again on the way back instead of keeping them: "
         "the same bits, less memory, about a third more time; done by itself where memory runs out",
     )
+    compile: bool = Field(
+        False,
+        description="train experts and evaluated networks with code by torch.compile, as long as "
+        "that works on the device: rounded otherwise, and compiled anew in every process",
+    )
     loss: LossName = Field("wbce", description="the contrastive loss on synthetic pairs")
     scorer: str = Field(
         "expert",
@@ -96,6 +101,12 @@ class Config(Section):
                 "only features can be the mean of others: set distill.init=k-means or "
                 "encoder.space=features"
             )
+        if self.compile and self.recompute:
+            raise ValueError(
+                "compiled code keeps what it wants: set compile=false or recompute=false"
+            )
+        if self.experts.autocast and self.dtype != "float32":
+            raise ValueError("experts.autocast=true needs dtype=float32")
         if self.distill.averaging and self.dtype == "bfloat16":
             raise ValueError("distill.averaging needs more digits than dtype=bfloat16 has")
         if self.encoder.space == "features" and (self.data.augment or self.distill.augment_start):

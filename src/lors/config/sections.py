@@ -177,6 +177,9 @@ class ExpertsConfig(Section):
         description="of the learning rates; cosine falls from epoch to epoch, so that the last is "
         "the best",
     )
+    autocast: bool = Field(
+        False, description="their networks in bfloat16 where that is safe; θ stays in float32"
+    )
     seed: Seed = Field(0, description="of their starts and batches")
     folder: UserPath | None = Field(
         None, description="where they are kept; default: below LORS_HOME"

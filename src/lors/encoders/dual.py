@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lors.config import EncoderConfig
+from lors.encoders.compiled import Compiler
 from lors.encoders.heads import HEADS
 from lors.encoders.image import feature_size, image_trunk, normalisation
 from lors.encoders.own_parts import NETWORKS
@@ -66,7 +67,8 @@ class DualEncoder(nn.Module):
     matching and evaluation.
 
     Where ``divided`` is set, each rank gives its part of a batch and all get the logits of the
-    whole; a gradient in the parameters is then a part, to be summed over the ranks.
+    whole; a gradient in the parameters is then a part, to be summed over the ranks. ``compiler``,
+    if there is one, is for training steps.
 
     Args:
         image: the trainable part of the image side.
@@ -97,6 +99,7 @@ class DualEncoder(nn.Module):
         self.text_standard: nn.Module = text_standard or nn.Identity()
         self.mean, self.std = normalised_by
         self.divided = False
+        self.compiler: Compiler | None = None
         self.eval()
 
     def normalise(self, images: Tensor) -> Tensor:
@@ -155,6 +158,7 @@ class DualEncoder(nn.Module):
 
     def recompute(self) -> bool:
         """Compute activations again on the way back, from now on; False: it did so before."""
+        self.compiler = None  # compiled code keeps what it wants
         trunks = [_parts(side)[0] for side in (self.image, self.text)]
         return recompute_blocks(*trunks, *([] if self.trunk is None else [self.trunk]))
 

@@ -1,4 +1,4 @@
-"""A dual encoder as a pure function of its parameters, as inner runs need it."""
+"""A dual encoder as a function of one vector of parameters."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def expert_origin(setting: Setting) -> dict[str, Any]:
         mode="json", exclude={"count", "folder", "compact"}, exclude_none=True
     )
     # What experts were once never asked: without it, those of earlier versions are still found.
-    added = {"loss": "nce", "drop_last": False, "schedule": "constant"}
+    added = {"loss": "nce", "drop_last": False, "schedule": "constant", "autocast": False}
     experts = {name: value for name, value in experts.items() if value != added.get(name)}
     cleaned = {"clean_captions": True} if config.data.clean_captions else {}
     if config.experts.compact:

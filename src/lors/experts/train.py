@@ -83,7 +83,7 @@ def train_expert(
             similarity = torch.eye(len(index), dtype=parameter.dtype, device=parameter.device)
             batch = Batch(inputs, texts, similarity)
             with dropping(*keys, step, *part):
-                retrieved = train_step(model, optimizer, batch, loss).argmax(1)
+                retrieved = train_step(model, optimizer, batch, loss, config.autocast).argmax(1)
             shown.append(index)
             right.append(retrieved == torch.arange(len(index), device=inputs.device))
         learned[np.concatenate(shown)] = torch.cat(right).cpu().numpy()

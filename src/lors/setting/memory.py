@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 from weakref import WeakSet
@@ -11,6 +11,7 @@ import torch
 
 from lors.config import Config
 from lors.encoders import DualEncoder
+from lors.encoders.compiled import Compiler
 from lors.system.errors import OutOfMemoryError, out_of_memory
 
 __all__ = ["Networks", "Work", "explaining_memory", "growing_settings"]
@@ -25,16 +26,19 @@ class Networks:
     """The networks of a setting that are alive.
 
     Args:
-        recompute: whether they compute activations again on the way back.
+        config: whether they compute activations again on the way back, or train in compiled code.
+        say: tells the user if they cannot be compiled.
     """
 
-    def __init__(self, recompute: bool) -> None:
-        self.recompute = recompute
+    def __init__(self, config: Config, say: Callable[[str], None]) -> None:
+        self.recompute = config.recompute
+        self.compiler = Compiler(say) if config.compile else None
         self._alive: WeakSet[DualEncoder] = WeakSet()
 
     def add(self, model: DualEncoder) -> None:
         """Treat a new one as the others."""
         self._alive.add(model)
+        model.compiler = self.compiler
         if self.recompute:
             model.recompute()
 

@@ -86,7 +86,7 @@ class Setting:
         self.config, self.progress, self.like = config, progress or Silent(), like
         self._data_parallel = data_parallel
         self.device = find_device(config.device, config.dtype)
-        self.networks = Networks(config.recompute)
+        self.networks = Networks(config, self.progress.say)
         self.dtype: torch.dtype = getattr(torch, config.dtype)
         self.loss = LOSSES[config.loss]
         text_trunk: TextTrunk | None = None

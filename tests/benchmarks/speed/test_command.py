@@ -23,7 +23,10 @@ def test_it_prints_a_table_and_writes_the_figures(
 
     def ratios(rounds: int) -> list[Ratio]:
         asked.append(rounds)
-        return [Ratio("one", 0.5, 2.0, 4.0, 3.25, 13.0, {"error": 0.125}), Ratio("two", 1, 1, 1)]
+        return [
+            Ratio("one", 0.5, 2.0, 4.0, 3.25, 13.0, 0.04, {"error": 0.125}),
+            Ratio("two", 1, 1, 1),
+        ]
 
     monkeypatch.setattr(recall, "ratios", ratios)
     monkeypatch.setenv("COLUMNS", "200")
@@ -34,7 +37,7 @@ def test_it_prints_a_table_and_writes_the_figures(
     assert printed[0].strip() == f"recall: {BENCHMARKS['recall']}"
     row = next(line for line in printed if "one" in line)
     cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert cells == ["one", "0.5 s", "2 s", "4.00", "3.25", "13.00", "error 0.125"]
+    assert cells == ["one", "0.5 s", "2 s", "4.00", "0.04 s", "3.25", "13.00", "error 0.125"]
     figures = json.loads(out.read_text("utf-8"))
     assert figures["rounds"] == 3
     assert [line["faster"] for line in figures["recall"]] == [4.0, 1]
