@@ -106,7 +106,7 @@ def test_exact_equals_unrolled(loss: str, ratio: str) -> None:
         assert relative_error(ours[name], reference[name]) < 1e-8, name
 
 
-MOMENTUM = {"momentum": 0.9, "weight_decay": 0.05, "pace": [1.0, 1.0, 0.1, 0.1]}
+MOMENTUM: dict[str, Any] = {"momentum": 0.9, "weight_decay": 0.05, "pace": [1.0, 1.0, 0.1, 0.1]}
 
 
 @pytest.mark.parametrize(
