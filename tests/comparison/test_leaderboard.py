@@ -17,6 +17,7 @@ TABLES = {
     "features": "leaderboard",
     "pixels": "leaderboard-pixels",
     "pixels-128": "leaderboard-pixels-128",
+    "photos": "leaderboard-photos",
     "image": "leaderboard-image",
 }
 
