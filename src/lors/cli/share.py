@@ -197,7 +197,8 @@ def push(
 ) -> None:
     """Upload a set to the Hugging Face Hub as a dataset. Its files are those of 'lors export'.
 
-    Needs a token with write access: run 'hf auth login', or set HF_TOKEN.
+    Needs a token with write access: run 'hf auth login', or set HF_TOKEN. 'lors audit SET' says
+    beforehand what the set reveals of its data.
     """
     with Display(LOADING) as display:
         from lors.runs.opened import Run
