@@ -15,7 +15,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "src" / "lors"
 ROOMS = (
     *("system", "config", "files", "data", "encoders", "losses", "similarity", "training"),
     *("sets", "setting", "experts", "selection", "starts", "matching", "evaluation"),
-    *("distillation", "trackers", "runs", "comparison", "show", "share", "testing", "cli"),
+    *("distillation", "trackers", "runs", "comparison", "show", "share", "uses", "testing", "cli"),
 )
 DOORS = ("__init__", "__main__")
 """Modules outside a room: what ``import lors`` gives, and what the command starts."""

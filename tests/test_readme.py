@@ -168,7 +168,7 @@ def test_commands_name_real_presets_options_and_settings(command: str) -> None:
     if name.startswith("-"):
         return
     entry = GROUP.commands[name]
-    if name == "analyze" and arguments:
+    if name in ("analyze", "use") and arguments:
         name, *arguments = arguments
         entry = entry.commands[name]
     known = {flag for each in entry.params for flag in (*each.opts, *each.secondary_opts)}

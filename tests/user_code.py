@@ -84,9 +84,10 @@ def distilled(images: np.ndarray, texts: Tensor, out: Path, progress: lors.Progr
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray] = small.arrays()
     words: Sequence[str] = small.captions
     block: Tensor = small.to("cpu").similarity_at([0, 1])
+    both: lors.DistilledSet = lors.merge([small, out / "other.safetensors"], budget=30)
     loss = lors.ClipLoss(small.config.loss)
     for batch in small.loader(batch_size=4):
-        print(len(batch), parts, image_rate + text_rate, arrays, words, block, loss)
+        print(len(batch), parts, image_rate + text_rate, arrays, words, block, both, loss)
     small.save(out / "small.safetensors")
 
 

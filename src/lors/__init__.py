@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lors.runs.opened import Run
     from lors.sets.distilled import DistilledSet
     from lors.sets.loading import ClipLoss
+    from lors.sets.merging import merge
     from lors.sets.synthetic import SyntheticPairs
     from lors.setting import Setting
     from lors.share.importing import import_set
@@ -74,6 +75,7 @@ __all__ = [
     "loss",
     "matcher",
     "measure",
+    "merge",
     "network",
     "recall",
     "register",
@@ -115,6 +117,7 @@ _HOMES = {
     "loss": "config.registering",
     "matcher": "config.registering",
     "measure": "evaluation.protocol",
+    "merge": "sets.merging",
     "network": "encoders.own_by_name",
     "recall": "evaluation.recall",
     "register": "config.registering",

@@ -18,7 +18,7 @@ from lors.system.errors import InputError, LorsError, explained, printable
 # isort: off
 # The order is that of the commands in the help.
 from lors.cli import make, compare, report, look, search  # noqa: F401
-from lors.cli import share, inform, presets, settings, check, doctor  # noqa: F401
+from lors.cli import share, uses, inform, presets, settings, check, doctor  # noqa: F401
 # isort: on
 
 __all__ = ["app", "main"]

@@ -1,4 +1,4 @@
-"""Commands that exchange sets with others: import, export, push."""
+"""Commands that exchange sets with others: import, merge, export, push."""
 
 from __future__ import annotations
 
@@ -92,6 +92,55 @@ def import_(
 
 
 @app.command()
+def merge(
+    sets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SET... [KEY=VALUE]...",
+            help="Two or more distilled sets (.safetensors) or run directories. Then, with --tune, "
+            "settings that replace those of the first.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("merged.safetensors"),
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Storage in pairs that it may take. Default: the sum of theirs."),
+    ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune", help="Choose its rates on the validation split of the first's data."
+        ),
+    ] = False,
+) -> None:
+    """Merge sets into one, for example of data that nobody may pool.
+
+    The similarity between pairs of different sets is 0. The learning rates are the geometric means
+    of theirs, unless others are better with --tune. The sets must have the same encoders and loss.
+    """
+    sources = [Path(word) for word in sets if Path(word).exists() or "=" not in word]
+    changes = [word for word in sets if "=" in word and not Path(word).exists()]
+    if changes and not tune:
+        raise InputError(f"{changes[0]} is for --tune, which reads data: leave it out, or tune")
+    if missing := [path for path in sources if not path.exists()]:
+        raise InputError(f"there is no set {str(missing[0])!r}")
+    if out.exists():
+        raise InputError(f"{str(out)!r} is there already: choose another --out")
+    with Display(LOADING) as display:
+        from lors.evaluation.retuned import retuned
+        from lors.sets.merging import merge as merged
+
+        made = merged(sources, budget)
+        if tune:
+            display.doing(PREPARING)
+            made = retuned(made, changes, display)
+        made.save(out)
+    console.print(escape(str(made)), soft_wrap=True, highlight=False)
+    console.print(f"The set is {escape(str(out))}. To judge it:", soft_wrap=True)
+    console.print(escape(f"lors evaluate {out}"), soft_wrap=True, highlight=False)
+
+
+@app.command()
 def export(
     path: SetOrRun,
     overrides: Changes = None,
@@ -151,7 +200,8 @@ def push(
 ) -> None:
     """Upload a set to the Hugging Face Hub as a dataset. Its files are those of 'lors export'.
 
-    Needs a token with write access: run 'hf auth login', or set HF_TOKEN.
+    Needs a token with write access: run 'hf auth login', or set HF_TOKEN. 'lors audit SET' says
+    beforehand what the set reveals of its data.
     """
     with Display(LOADING) as display:
         from lors.runs.opened import Run

@@ -100,6 +100,7 @@ SIMILARITIES: Registry[Any] = Registry(
         "lowrank": "lors.similarity:LowRank",
         "full": "lors.similarity:Full",
         "fixed": "lors.similarity:Fixed",
+        "lowrank-parts": "lors.sets.parts:LowRankParts",
     },
     _plugins,
 )

@@ -24,6 +24,8 @@ WORDS = {
     "lowrank": "S = diag(ω) + (α/r) L Rᵀ with rank r = {rank} and α = {alpha:g}, learned.",
     "full": "Every one of the N × N similarities was learned.",
     "fixed": "S was given and not learned.",
+    "lowrank-parts": "S = diag(ω) + L Rᵀ within each of the sets that were merged, and 0 between "
+    "them.",
 }
 
 
