@@ -281,9 +281,9 @@ class DistilledSet:
         for index in islice(order, count):
             yield from pairs.gather([index], inputs.__getitem__)
 
-    def save(self, path: str | Path) -> None:
-        """Write the set as one safetensors file with a JSON header."""
-        artifacts.save(Path(path), KIND, *saved_parts(self))
+    def save(self, path: str | Path, bits: int = 32) -> None:
+        """Write one safetensors file with a JSON header; 8 or 16 ``bits`` round each number."""
+        artifacts.save(Path(path), KIND, *saved_parts(self, bits))
 
     @classmethod
     def load(cls, path: str | Path) -> DistilledSet:

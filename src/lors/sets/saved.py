@@ -11,6 +11,7 @@ from lors.encoders import Standard
 from lors.encoders.text import kind_of, restore_text_trunk
 from lors.files import artifacts
 from lors.sets.checks import STANDARDS, check_pairs, saved_similarity
+from lors.sets.compact import compacted, expanded
 from lors.sets.synthetic import SyntheticPairs
 from lors.similarity import build_similarity
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["restored_parts", "saved_parts"]
 
 
-def saved_parts(distilled: DistilledSet) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The header and the tensors of a set."""
+def saved_parts(
+    distilled: DistilledSet, bits: int = 32
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The header and the tensors of a set, with so many bits per number: see ``compact``."""
     trunk_header, trunk_tensors = distilled.text_trunk.state()
     header = {
         "config": distilled.config.model_dump(mode="json"),
@@ -41,7 +44,7 @@ def saved_parts(distilled: DistilledSet) -> tuple[dict[str, Any], dict[str, Tens
         standard = getattr(distilled, name)
         if standard is not None:
             groups[name] = standard.state_dict()
-    tensors = dict(distilled.pairs.state_dict())
+    tensors = compacted(distilled.pairs.state_dict(), bits)
     tensors |= {f"{group}.{k}": t for group, ts in groups.items() for k, t in ts.items()}
     return header, tensors
 
@@ -58,7 +61,7 @@ def restored_parts(header: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
         group, _, rest = name.partition(".")
         known = group in groups
         groups[group if known else ""][rest if known else name] = tensor
-    own = groups[""]
+    own = expanded(groups[""])
     check_pairs(config, count, own)
     similarity = build_similarity(saved_similarity(config, own), count)
     similarity = similarity.to(own["images"].dtype)
