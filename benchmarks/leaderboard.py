@@ -35,7 +35,7 @@ PROTOCOLS = {
     "features": ("Flickr8k, heads on features", "42.8 ± 0.1"),
     "pixels": ("Flickr8k, heads on photos at 64 px", "14.5 ± 0.4"),
     "pixels-128": ("Flickr8k, heads on photos at 128 px", "31.6 ± 0.3"),
-    "photos": ("Flickr8k, photos at 64 px, the last stages train", "FULLTAIL"),
+    "photos": ("Flickr8k, photos at 64 px, the last stages train", "19.4 ± 0.3"),
     "image": ("scenes at 32 px, the image trunk trains", "36.7 ± 5.0"),
 }
 """What each compares, and what the full data reaches there."""
