@@ -34,7 +34,8 @@ def example_data(
     shared = rng.normal(size=(200, 4))
     images, texts = (shared @ rng.normal(size=(4, size)) for size in (12, 10))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LORS_HOME", str(tmp_path_factory.mktemp("home")))
+        home = tmp_path_factory.getbasetemp() / "lors home"  # that of tests/conftest.py
+        patch.setenv("LORS_HOME", str(home))
         small = lors.distill(images, texts, pairs=9, progress=False, **QUICK)
         doctest_namespace.update(lors=lors, images=images, texts=texts, quick=QUICK, small=small)
         yield

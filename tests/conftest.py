@@ -49,9 +49,9 @@ def tolerances() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def lors_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Caches and experts of the tests live in a folder of their own."""
+    """Caches and experts of the tests and of the docstrings live in a folder of their own."""
     with pytest.MonkeyPatch.context() as patch:
-        home = tmp_path_factory.mktemp("home")
+        home = tmp_path_factory.getbasetemp() / "lors home"
         patch.setenv("LORS_HOME", str(home))
         yield home
 

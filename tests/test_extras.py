@@ -61,7 +61,7 @@ WORKING = {
     "analyze": ["analyze", "spectrum", "run"],
 }
 
-ELSEWHERE = {"import", "push", "search", "serve"}
+ELSEWHERE = {"audit", "import", "merge", "push", "search", "serve", "use"}
 """Commands that need no extra of their own and are tested elsewhere."""
 
 

@@ -53,7 +53,7 @@ def test_every_matcher_has_its_options(kind: str) -> None:
         ("distill.budget", "integer > 0"),
         ("data.holdout", "number > 0, < 0.5"),
         ("encoder.scope", "heads | image | all"),
-        ("similarity.kind", "identity | diagonal | lowrank | full | fixed"),
+        ("similarity.kind", "identity | diagonal | lowrank | full | fixed | lowrank-parts"),
         ("evaluate.legacy", "true | false"),
         ("data.root", "path | null"),
         ("distill.fixed", "list of (images | texts | similarity | rates)"),

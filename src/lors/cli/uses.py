@@ -69,6 +69,7 @@ def proxy(
     if selection is not None and not check:
         raise InputError("--selection is for --check: give both")
     with Display(LOADING) as display:
+        from lors.evaluation.statistic import plus_minus
         from lors.uses.proxy import proxy as ranked
         from lors.uses.shown import write_proxy
 
@@ -93,7 +94,8 @@ def proxy(
     if agreements := found.agreements():
         table = Table("ranked by", "Spearman", "Kendall", "regret", "seconds each")
         for each in agreements:
-            numbers = (f"{n.mean:.2f} ± {n.std:.2f}" for n in (each.spearman, each.kendall))
+            both = (each.spearman, each.kendall)
+            numbers = (plus_minus(n.mean, n.std, ".2f") for n in both)
             table.add_row(each.name, *numbers, str(each.regret), f"{each.seconds:.2f}")
         console.print(table)
         seconds = sum(each.seconds for each in found.full) / len(found.full)

@@ -122,7 +122,8 @@ def encode_shards(
             f"the text trunk {config.encoder.text} is fitted on all captions at once, which shards "
             "cannot give: set encoder.text=transformers:NAME or open_clip:NAME"
         )
-    encoder, root = config.encoder, root_folder(config.data)
+    encoder = config.encoder.model_copy(update={"trains_from": None})  # the whole trunk
+    root = root_folder(config.data)
     jobs = _jobs(root, find_shards(config.data), out)
     text = build_text_trunk(encoder, [])
     key = trunk_key(*encoder.trunk())

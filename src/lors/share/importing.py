@@ -137,7 +137,7 @@ def _published_set(
         _text_trunk(config, progress),
         mean,
         std,
-        trunk_key(*encoder.trunk()),
+        trunk_key(*encoder.trunk(), encoder.trains_from),
         imported=printable(name),
     )
     try:

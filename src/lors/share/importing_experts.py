@@ -30,6 +30,7 @@ def import_experts(
     The published files are pickles, and are opened as those of ``import_set``. They do not say what
     they were trained on, or how: that it was as the configuration says is yours to know.
 
+    >>> import torch
     >>> plain = ["encoder.standardise=false", "encoder.normalisation=clip", "experts.epochs=2"]
     >>> model = setting_of(lors.load_config("tiny", plain)).model("any")
     >>> for side, part in zip(("img", "txt"), model.sides()):
