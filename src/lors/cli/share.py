@@ -127,13 +127,13 @@ def merge(
     if out.exists():
         raise InputError(f"{str(out)!r} is there already: choose another --out")
     with Display(LOADING) as display:
-        from lors.evaluation.retuned import retuned
+        from lors.evaluation.tuned_rates import with_tuned_rates
         from lors.sets.merging import merge as merged
 
         made = merged(sources, budget)
         if tune:
             display.doing(PREPARING)
-            made = retuned(made, changes, display)
+            made = with_tuned_rates(made, changes, display)
         made.save(out)
     console.print(escape(str(made)), soft_wrap=True, highlight=False)
     console.print(f"The set is {escape(str(out))}. To judge it:", soft_wrap=True)

@@ -12,10 +12,10 @@ from lors.sets.distilled import DistilledSet
 from lors.setting.threads import threads_of
 from lors.system.progress import Progress, Silent
 
-__all__ = ["retuned"]
+__all__ = ["with_tuned_rates"]
 
 
-def retuned(
+def with_tuned_rates(
     distilled: DistilledSet, overrides: Sequence[str] = (), progress: Progress | None = None
 ) -> DistilledSet:
     """The set with its loss and rates chosen on val, where its own compete with those tried.
@@ -24,7 +24,7 @@ def retuned(
     >>> made = lors.distill(lors.Pairs({"source": "scenes", "pairs": {"train": 60}}), pairs=9,
     ...     method="random", encoder=lors.Encoder(image_size=8, scope="image"), progress=False,
     ...     evaluate={"epochs": 2, "seeds": 1}, tried_rates=[0.1])
-    >>> round(retuned(made, ["evaluate.tried_rates=[0.3]"]).rates[0], 3) in (0.1, 0.3)
+    >>> round(with_tuned_rates(made, ["evaluate.tried_rates=[0.3]"]).rates[0], 3) in (0.1, 0.3)
     True
 
     Args:
