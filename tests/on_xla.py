@@ -23,6 +23,8 @@ from lors.starts import start_pairs
 from tests.test_devices import CASES, HEADS, SMALL, learned, ran
 
 TOLERANCE = 1e-3
+RELATION = 1e-2
+"""Of relational matching: rounding turns its singular vectors, on the CPU, too."""
 FEWEST = ["matching.steps=2", "evaluate.epochs=2", "evaluate.batch_size=4"]
 
 
@@ -69,7 +71,8 @@ def main(names: list[str]) -> int:
         begun = time.monotonic()
         try:
             found = checks[name]()
-            line, bad = f"off by {found:.1e}", not found < TOLERANCE
+            limit = RELATION if name == "relation" else TOLERANCE
+            line, bad = f"off by {found:.1e}", not found < limit
         except Exception as error:
             line, bad = f"{type(error).__name__}: {str(error).strip()[-300:]}", True
         worst |= bad
